@@ -31,8 +31,8 @@ constexpr tier_number tiers_max = tier_kinds;
 class age_observer {
  public:
   virtual ~age_observer() = default;
-  /// A resident was accessed, `after` this time since its last access.
-  virtual void reused(tier_number tier, std::chrono::milliseconds after) = 0;
+  /// So many residents were accessed, `after` this time since their last access.
+  virtual void reused(tier_number tier, std::chrono::milliseconds after, size_t entries) = 0;
   /// A resident was evicted at this `age`, the time since its last access.
   virtual void evicted(tier_number tier, std::chrono::milliseconds age) = 0;
 };

@@ -9,11 +9,11 @@ namespace {
 
 template <size_t Bounds>
 void count(const std::array<uint64_t, Bounds>& bounds, std::array<counter, Bounds + 1>& buckets, counter& sum,
-           int64_t value) noexcept {
+           int64_t value, uint64_t times = 1) noexcept {
   auto counted = static_cast<uint64_t>(std::max<int64_t>(0, value));
   auto bound = std::lower_bound(bounds.begin(), bounds.end(), counted);
-  buckets[static_cast<size_t>(bound - bounds.begin())].add();
-  sum.add(counted);
+  buckets[static_cast<size_t>(bound - bounds.begin())].add(times);
+  sum.add(counted * times);
 }
 
 template <size_t Bounds>
@@ -37,8 +37,8 @@ void latency_histogram::observe(std::chrono::nanoseconds latency) noexcept {
 
 histogram_snapshot latency_histogram::read() const { return read_all(bounds_ns, 1e9, buckets_, sum_ns_); }
 
-void age_histogram::observe(std::chrono::milliseconds age) noexcept {
-  count(bounds_ms, buckets_, sum_ms_, age.count());
+void age_histogram::observe(std::chrono::milliseconds age, uint64_t times) noexcept {
+  count(bounds_ms, buckets_, sum_ms_, age.count(), times);
 }
 
 histogram_snapshot age_histogram::read() const { return read_all(bounds_ms, 1e3, buckets_, sum_ms_); }

@@ -72,7 +72,7 @@ class age_histogram {
       1'000,   5'000,     15'000,    30'000,     60'000,     120'000,    300'000,
       900'000, 1'800'000, 3'600'000, 10'800'000, 43'200'000, 86'400'000, 604'800'000};
 
-  void observe(std::chrono::milliseconds age) noexcept;
+  void observe(std::chrono::milliseconds age, uint64_t times = 1) noexcept;
 
   histogram_snapshot read() const;
 

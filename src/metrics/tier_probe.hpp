@@ -98,7 +98,9 @@ class tier_probe {
     dropped_.add(objects);
   } ///< no room was left that eviction could have made
   /// Times by the policy's clock since the last access, at the next access and at the eviction.
-  void reused(std::chrono::milliseconds after) noexcept { reuse_.observe(after); }
+  void reused(std::chrono::milliseconds after, size_t objects = 1) noexcept {
+    reuse_.observe(after, objects);
+  }
   void unused_until_evicted(std::chrono::milliseconds age) noexcept { eviction_age_.observe(age); }
   void refused(refusal_reason reason, uint64_t objects) noexcept {
     refusals_[static_cast<size_t>(reason)].add(objects);

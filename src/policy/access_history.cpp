@@ -126,28 +126,41 @@ void access_history::mark(const begun& request, entry_index at, size_t position)
     word += 1U << start_shift;
 }
 
-void access_history::use(entry_index at, uint32_t stamp) {
-  entry_record& record = table_[at];
-  uint32_t& word = record.history;
-  if (model_ && word & open_bit)
-    update_models(word, [&](survival_model& model) {
-      model.returned(class_of(word), clock_.ticks(record.stamp),
-                     std::max(clock_.ticks(stamp), clock_.ticks(record.stamp)));
-    });
-  if ((word & count_mask) < count_max)
-    ++word;
+access_history::alike access_history::use(std::span<const entry_index> entries, uint32_t stamp) {
+  const uint32_t former = table_[entries.front()].history, before = table_[entries.front()].stamp;
+  uint32_t word = former + ((former & count_mask) < count_max ? 1 : 0);
+  if (model_) {
+    bool requested = stamp == begun_;
+    constexpr uint32_t of_this_use =
+        request_mask << request_shift | ending_mask << ending_shift | trunk_mask << trunk_shift;
+    word = (word & ~of_this_use) | open_bit | (requested ? request_ : 0) << request_shift |
+           trunk_bits(word >> start_shift & start_max) << trunk_shift;
+    if (requested)
+      word = (word & ((1U << space_shift) - 1)) | space_ << space_shift;
+  }
+  alike done{0, before};
+  // The records change at once, so an entry that occurs twice is alike only if its second access changes nothing.
+  for (entry_index at : entries) {
+    entry_record& record = table_[at];
+    if (record.history != former || record.stamp != before)
+      break;
+    record.history = word;
+    record.stamp = stamp;
+    ++done.entries;
+  }
   if (!model_)
-    return;
-  bool requested = stamp == begun_;
-  constexpr uint32_t of_this_use =
-      request_mask << request_shift | ending_mask << ending_shift | trunk_mask << trunk_shift;
-  word = (word & ~of_this_use) | open_bit | (requested ? request_ : 0) << request_shift |
-         trunk_bits(word >> start_shift & start_max) << trunk_shift;
-  if (requested)
-    word = (word & ((1U << space_shift) - 1)) | space_ << space_shift;
-  update_models(word, [&](survival_model& model) { model.opened(class_of(word), clock_.ticks(stamp)); });
-  ++uses_;
+    return done;
+  const int uses = static_cast<int>(done.entries);
+  if (former & open_bit)
+    update_models(former, [&](survival_model& model) {
+      model.returned(class_of(former), clock_.ticks(before),
+                     std::max(clock_.ticks(stamp), clock_.ticks(before)), uses);
+    });
+  update_models(word,
+                [&](survival_model& model) { model.opened(class_of(word), clock_.ticks(stamp), uses); });
+  uses_ += static_cast<uint32_t>(done.entries);
   refresh_when_due();
+  return done;
 }
 
 /// Runs at an interval that keeps the cost of a refresh at that of a few accesses per class.

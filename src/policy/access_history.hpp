@@ -74,9 +74,14 @@ class access_history {
   begun open(size_t size, size_t known, entry_index last_known, uint32_t turn, uint32_t space);
   void go_on(const begun& request, uint32_t stamp);
   void mark(const begun& request, entry_index at, size_t position);
-  /// Records an access at `stamp` by the request that began then, if any. Call before the record gets the
-  /// stamp.
-  void use(entry_index at, uint32_t stamp);
+  /// Entries whose records were alike, so that the models learn of all of them at once.
+  struct alike {
+    size_t entries = 0;
+    uint32_t before = 0; ///< their stamp before the access
+  };
+  /// Records accesses at `stamp`, by the request that began then, if any, and gives the records that stamp. Ends before
+  /// the first entry that is not like the others: call it again for the rest. `entries` is not empty.
+  alike use(std::span<const entry_index> entries, uint32_t stamp);
   /// The request that accessed these entries at `stamp` has ended; entries accessed since are skipped.
   void end(std::span<const entry_index> chain, uint32_t stamp, request_ending how);
   void forget(entry_index at);

@@ -93,8 +93,8 @@ request_number eviction_tracker::begin_request(std::span<const entry_key> chain,
     }
   }
   history_.begin(chain_, known, hints.turn, hints.space);
-  for (size_t i = chain_.size(); i-- > 0;)
-    use(chain_[i], clock_.stamp());
+  used_.assign(chain_.rbegin(), chain_.rend());
+  use(used_, clock_.stamp());
   limit_ghosts();
   auto [number, request] = open_.begin(clock_.stamp(), retention_);
   if (history_.started())
@@ -127,7 +127,7 @@ void eviction_tracker::use_part(long_request& request, std::span<const entry_key
     }
     request.mark(history_, at);
     if (table_[at].stamp < stamp) // otherwise it was used since, or by this request when it was inserted
-      use(at, stamp);
+      use({&at, 1}, stamp);
     if (history_.started() && open && open->chain.size() < answered_entries_max)
       open->chain.push_back(at);
   }
@@ -144,29 +144,43 @@ void eviction_tracker::end_request(request_number number, const request_outcome&
   open_.end(number);
 }
 
-void eviction_tracker::use(entry_index at, uint32_t stamp) {
-  history_.use(at, stamp);
-  uint32_t before = std::exchange(table_[at].stamp, stamp);
-  for (tier_number number = 0; number < tiers_max; ++number) {
-    tracked_tier* t = tier(number);
-    if (t && t->forest().resident(at)) {
-      if (observer_ && before < stamp) // otherwise several tiers would report one access
-        observer_->reused(number, access_clock::milliseconds(stamp - before));
-      t->policy().on_hit(at, before);
-    } else if (t) {
-      t->policy().on_ghost_hit(at, before);
+void eviction_tracker::use(std::span<const entry_index> entries, uint32_t stamp) {
+  while (!entries.empty()) {
+    auto done = history_.use(entries, stamp);
+    for (tier_number number = 0; number < tiers_max; ++number) {
+      tracked_tier* t = tier(number);
+      if (!t)
+        continue;
+      size_t residents = 0;
+      for (entry_index at : entries.first(done.entries)) {
+        if (t->forest().resident(at)) {
+          t->policy().on_hit(at, done.before);
+          ++residents;
+        } else {
+          t->policy().on_ghost_hit(at, done.before);
+        }
+      }
+      if (observer_ && residents != 0 &&
+          done.before < stamp) // otherwise several tiers would report one access
+        observer_->reused(number, access_clock::milliseconds(stamp - done.before), residents);
     }
+    entries = entries.subspan(done.entries);
   }
 }
 
-void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
+void eviction_tracker::hit(tier_number number, entry_key key, policy_time now, size_t entries) {
   tracked_tier* t = tier(number);
-  entry_index at = find_told(key);
-  if (!t || at == no_entry || !t->forest().resident(at))
+  if (!t)
+    return;
+  used_.clear();
+  for (entry_index at = find_told(key); at != no_entry && entries != 0; at = table_[at].parent, --entries)
+    if (t->forest().resident(at))
+      used_.push_back(at);
+  if (used_.empty())
     return;
   advance(now, false);
   retention_ = 0;
-  use(at, clock_.stamp());
+  use(used_, clock_.stamp());
 }
 
 // ---- residents ----
@@ -187,11 +201,11 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
   retention_ = open ? open->retention : 0;
   if (at == no_entry) {
     at = add_ghost(entry.key);
-    use(at, open ? open->stamp : clock_.stamp());
+    use({&at, 1}, open ? open->stamp : clock_.stamp());
   } else if (request == 0 && !resident_somewhere(at)) {
-    use(at, clock_.stamp());
+    use({&at, 1}, clock_.stamp());
   } else if (table_[at].stamp == 0 && open) {
-    use(at, open->stamp); // an ancestor that was added with its child after the request began
+    use({&at, 1}, open->stamp); // an ancestor that was added with its child after the request began
   }
   bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest().alive(at);
   if (!was_alive_somewhere)

@@ -59,8 +59,9 @@ class eviction_tracker {
   /// The entry became resident; if it already is, this is a hit. `request` is the request for which it is stored, whose
   /// access is already recorded. Without a request, inserting an entry that is resident in no tier counts as an access.
   void insert(tier_number tier, const entry_info& entry, policy_time now, request_number request = 0);
-  /// Records one access to a resident entry, for callers without requests.
-  void hit(tier_number tier, entry_key key, policy_time now);
+  /// Records one access to a resident entry, for callers without requests, and to those before it in its chain:
+  /// `entries` in all, of which those that are not resident are left out.
+  void hit(tier_number tier, entry_key key, policy_time now, size_t entries = 1);
   /// The entry left the tier. Choosing a victim does not remove it; only this does.
   void erase(tier_number tier, entry_key key);
   /// The entry left the tier because of an eviction; the observer is told.
@@ -120,7 +121,7 @@ class eviction_tracker {
   void advance(policy_time now, bool anew);
   entry_index find_told(entry_key key);
   entry_index add_ghost(entry_key key);
-  void use(entry_index at, uint32_t stamp);
+  void use(std::span<const entry_index> entries, uint32_t stamp);
   void link(entry_index at, entry_key parent);
   void link_gap(const open_request& request, entry_key missing);
   void raise(tracked_tier& t, entry_index at); ///< the entry became alive
@@ -136,6 +137,7 @@ class eviction_tracker {
   access_history history_{table_, clock_};
   entry_index told_ = no_entry;    ///< the last entry that was reported: the next one is probably beside it
   std::vector<entry_index> chain_; ///< the chain of the request that is being registered
+  std::vector<entry_index> used_;  ///< the entries that are being accessed, in that order
   std::array<std::unique_ptr<tracked_tier>, tiers_max> tiers_;
   size_t ghosts_ = 0;
   entry_index ghost_hand_ = 0;

@@ -147,27 +147,25 @@ survival_model::learned& survival_model::use(size_t of_class) {
   return *known;
 }
 
-void survival_model::opened(size_t of_class, uint64_t time) {
+void survival_model::opened(size_t of_class, uint64_t time, int uses) {
   use(of_class);
-  open_.add(of_class, time, 1);
+  open_.add(of_class, time, uses);
 }
 
-void survival_model::returned(size_t of_class, uint64_t time, uint64_t now) {
-  end(of_class, time, now, true);
+void survival_model::returned(size_t of_class, uint64_t time, uint64_t now, int uses) {
+  end(of_class, time, now, uses).returns[index(age_bins::of(now - time))] += uses;
 }
 
-void survival_model::forgotten(size_t of_class, uint64_t time, uint64_t now) {
-  end(of_class, time, now, false);
-}
+void survival_model::forgotten(size_t of_class, uint64_t time, uint64_t now) { end(of_class, time, now, 1); }
 
-void survival_model::end(size_t of_class, uint64_t time, uint64_t now, bool by_return) {
-  open_.add(of_class, time, -1);
-  learned& model = use(of_class);
-  size_t bin = index(age_bins::of(now - time));
-  model.returns[bin] += by_return;
-  ++model.ended[bin];
-  if (++ended_ > memory_uses)
+survival_model::learned& survival_model::end(size_t of_class, uint64_t time, uint64_t now, int uses) {
+  if (ended_ + uses > memory_uses)
     forget_the_past();
+  open_.add(of_class, time, -uses);
+  learned& model = use(of_class);
+  model.ended[index(age_bins::of(now - time))] += uses;
+  ended_ += uses;
+  return model;
 }
 
 void survival_model::reclassified(size_t from, size_t to, uint64_t time, uint64_t now) {

@@ -49,10 +49,10 @@ class survival_model {
 
   survival_model(survival_model&&) = default;
 
-  /// `time` is in ticks, as in access_clock::ticks.
-  void opened(size_t of_class, uint64_t time);
+  /// `time` is in ticks, as in access_clock::ticks. `uses` that are alike may be told together.
+  void opened(size_t of_class, uint64_t time, int uses = 1);
   /// The next access to the entry came at `now`.
-  void returned(size_t of_class, uint64_t time, uint64_t now);
+  void returned(size_t of_class, uint64_t time, uint64_t now, int uses = 1);
   void forgotten(size_t of_class, uint64_t time, uint64_t now);
   void reclassified(size_t from, size_t to, uint64_t time, uint64_t now);
 
@@ -89,7 +89,7 @@ class survival_model {
 
   learned& use(size_t of_class);
   const learned& known(size_t of_class) const { return classes_[of_class] ? *classes_[of_class] : *general_; }
-  void end(size_t of_class, uint64_t time, uint64_t now, bool by_return);
+  learned& end(size_t of_class, uint64_t time, uint64_t now, int uses);
   void forget_the_past();
   /// In `pooled`, the counts of a pool contain those of its members, and the counts of a sort that tells are
   /// those of the whole sort.

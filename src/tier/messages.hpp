@@ -39,6 +39,7 @@ struct probe_request {
   bool hold = false;
   bool note_access = false;
   object_range range{}; ///< the part of the batch to query
+  size_t chains = 0;    ///< objects of the range that continue each other, as in `access_notice`
   bool counts = true;   ///< count hits and misses; otherwise the requester counts what it takes
 };
 struct probe_answer {
@@ -68,7 +69,9 @@ struct detach_notice {
 /// Objects that were found by probes without recording an access, and are accessed now, together: a chain's
 /// objects in order.
 struct access_notice {
-  std::vector<object_id> ids;
+  std::vector<object_id> ids; ///< 0: an object that is not accessed
+  /// Object n + `chains` continues object n: the policy is told of a run of them by one note. 0: none does.
+  size_t chains = 0;
 };
 
 enum class discard_reason : uint8_t {

@@ -249,7 +249,7 @@ load_result group_fixture::load(uint64_t first, size_t count) {
   return answer->value_or(load_result{{errc::internal, "no answer"}});
 }
 
-lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
+lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold, bool copies) {
   lookup_request request;
   request.object_tiers = true;
   request.group = group;
@@ -257,6 +257,7 @@ lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   request.objects = objects;
   request.plan = {static_cast<uint32_t>(objects->size()), 0, UINT64_MAX};
   request.hold = hold;
+  request.copies = copies;
   request.account = account;
   request.note_access = hold;
   auto answer = ask<lookup_answer>(spawn_lookup(sys, {}), std::move(request));

@@ -91,7 +91,7 @@ class group_fixture : public terrace::test::actor_fixture {
                               bool copies = true);
   store_result store(uint64_t first, size_t count);
   load_result load(uint64_t first, size_t count);
-  lookup_answer lookup(const batch_ptr& objects, bool hold = false);
+  lookup_answer lookup(const batch_ptr& objects, bool hold = false, bool copies = false);
 
   // ---- looking and preparing ----
 

@@ -16,8 +16,8 @@ constexpr policy_time at(uint64_t seconds) { return seconds * 1'000'000'000; }
 struct recorded : age_observer {
   using event = std::pair<tier_number, int64_t>; ///< tier and seconds
   std::vector<event> reuses, evictions;
-  void reused(tier_number tier, std::chrono::milliseconds after) override {
-    reuses.emplace_back(tier, (after + 500ms) / 1s);
+  void reused(tier_number tier, std::chrono::milliseconds after, size_t entries) override {
+    reuses.insert(reuses.end(), entries, {tier, (after + 500ms) / 1s});
   }
   void evicted(tier_number tier, std::chrono::milliseconds age) override {
     evictions.emplace_back(tier, (age + 500ms) / 1s);

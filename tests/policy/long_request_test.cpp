@@ -22,10 +22,7 @@ struct recorder {
     entry_index at = table.find(key);
     return at == no_entry ? table.add(key) : at;
   }
-  void use(entry_index at) {
-    history.use(at, clock.stamp());
-    table[at].stamp = clock.stamp();
-  }
+  void use(entry_index at) { history.use({&at, 1}, clock.stamp()); }
 
   void whole(const std::vector<entry_key>& chain) {
     tick();

@@ -25,6 +25,41 @@ struct three_roots {
   eviction_tracker tracker;
 };
 
+/// A chain of entries 1 to 9, of which 5 is not resident, and entries 11 and 12 without a chain.
+struct a_chain {
+  explicit a_chain(std::string_view name) {
+    use_policy(tracker, 0, name);
+    for (uint64_t n = 1; n <= 9; ++n)
+      tracker.insert(0, {key(n), n == 1 ? entry_key{} : key(n - 1), 1}, n);
+    for (uint64_t n : {11, 12})
+      tracker.insert(0, {key(n), {}, 1}, n);
+    tracker.erase(0, key(5));
+  }
+  eviction_tracker tracker;
+};
+
+TEST(Hits, OfARunAreThoseOfItsEntriesFromTheLastOn) {
+  for (std::string_view name : eviction_policy_names()) {
+    SCOPED_TRACE(name);
+    a_chain together(name), one_by_one(name);
+    for (policy_time now : {2'000'000'000ULL, 9'000'000'000ULL, 50'000'000'000ULL}) {
+      together.tracker.hit(0, key(8), now, 6); // 8 to 3
+      for (uint64_t n = 8; n >= 3; --n)
+        one_by_one.tracker.hit(0, key(n), now);
+      together.tracker.hit(0, key(12), now, 100); // has no chain
+      one_by_one.tracker.hit(0, key(12), now);
+    }
+    if (const survival_model* model = together.tracker.model()) {
+      for (size_t c : {access_history::class_for({.uses = 1}), access_history::class_for({.uses = 2}),
+                       access_history::class_for({.uses = 4})}) {
+        EXPECT_EQ(model->returns(c), one_by_one.tracker.model()->returns(c));
+        EXPECT_EQ(model->reached(c), one_by_one.tracker.model()->reached(c));
+      }
+    }
+    EXPECT_EQ(order(together.tracker), order(one_by_one.tracker));
+  }
+}
+
 TEST(Lru, NamesTheLeastRecentlyUsedFirst) {
   three_roots test("lru");
   test.tracker.hit(0, key(1), 4);

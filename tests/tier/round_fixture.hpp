@@ -61,12 +61,12 @@ struct round_fixture : ::testing::Test {
     return (*answer)->extents;
   }
   std::vector<object_id> hold(uint64_t number) {
-    return {objects.probe(*chain(number, 1), true, false).places.front().id};
+    return {objects.probe({chain(number, 1), true, false}).places.front().id};
   }
   bool may_leave(uint64_t number) const {
     return !objects.departures().offered({to_entry_key(key_of(number))}).extents.empty();
   }
-  bool present(uint64_t number) { return objects.probe(*chain(number, 1), false, false).hits == 1; }
+  bool present(uint64_t number) { return objects.probe({chain(number, 1), false, false}).hits == 1; }
 
   /// Begins a round if the queue wants one. Returns the bytes that are missing, or needed where bytes are
   /// free; 0: it asks for nothing.

@@ -51,10 +51,33 @@ bool read_slice(prefix_search& search, size_t number, const tier_handle& tier) {
   return true;
 }
 
-/// Slices keep long lookups from delaying short ones.
-question<tier_actor, probe_request> probe_of(prefix_search& search, const tier_handle& tier) {
-  return {tier.tier, search.probe(),
-          search.one_slice() ? caf::message_priority::high : caf::message_priority::normal};
+/// The tiers that must be asked for a slice, and the questions.
+struct slice_questions {
+  std::vector<question<tier_actor, probe_request>> all;
+  std::vector<size_t> tiers; ///< parallel
+};
+
+/// Reads the indexes of host memory and faster tiers, or, `below`, of the others. Returns what is left to ask.
+slice_questions search_slice(prefix_search& search, const tiers_searched& tiers, bool below, bool copies) {
+  slice_questions left;
+  // Slices keep long lookups from delaying short ones.
+  const auto priority = search.one_slice() ? caf::message_priority::high : caf::message_priority::normal;
+  for (size_t i = 0; i < tiers.size(); ++i) {
+    if (slower_than_memory(tiers[i].kind) != below || read_slice(search, i, tiers[i]))
+      continue;
+    if (auto request = search.probe(i, copies)) {
+      left.all.push_back({tiers[i].tier, std::move(*request), priority});
+      left.tiers.push_back(i);
+    }
+  }
+  return left;
+}
+
+/// True if the lease may hold all that was found in host memory. Otherwise tiers below hold copies.
+bool fits_in_memory(const prefix_search& search, const lookup_request& request) {
+  const lease_ledger& leases = *request.group->leases;
+  return request.account->could_lease(search.bytes_in_memory(),
+                                      leases.bytes_max_beside_loads(request.group->memory->size()));
 }
 
 /// Sends one notice per tier; empty ones are not sent.
@@ -87,32 +110,35 @@ recompute_terms terms_of(const lookup_request& request, const tiers_searched& ti
 /// steps.
 task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer> reply) {
   const trust_group& group = *request.group;
+  if (request.hold && !request.account)
+    request.account = group.leases->open();
   tiers_searched tiers(group.tiers(), request.tiers);
   prefix_subject subject = request;
   prefix_search search(std::move(subject), std::move(request.objects), tiers.kinds());
   bool more = search.next_slice();
   while (more) {
-    std::vector<question<tier_actor, probe_request>> questions;
-    std::vector<size_t> asked;
-    for (size_t i = 0; i < tiers.size(); ++i)
-      if (!read_slice(search, i, tiers[i])) {
-        questions.push_back(probe_of(search, tiers[i]));
-        asked.push_back(i);
+    bool asked = false;
+    for (bool below : {false, true}) {
+      const bool copies = below && request.hold && (request.copies || !fits_in_memory(search, request));
+      auto questions = search_slice(search, tiers, below, copies);
+      if (questions.all.empty())
+        continue;
+      asked = true;
+      auto answers = co_await ask_all<probe_answer>(self, std::move(questions.all), "tier");
+      for (size_t i = 0; i < answers.size(); ++i) {
+        if (!answers[i]) {
+          reply.fail({errc::internal, "a tier has ended"});
+          co_return;
+        }
+        search.add(questions.tiers[i], std::move(*answers[i]));
       }
-    auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
-    for (size_t i = 0; i < answers.size(); ++i) {
-      if (!answers[i]) {
-        reply.fail({errc::internal, "a tier has ended"});
-        co_return;
-      }
-      search.add(asked[i], std::move(*answers[i]));
     }
     more = search.next_slice();
     if (more && ended(request)) {
       fail_as_ended(request, reply);
       co_return;
     }
-    if (more && asked.empty()) {
+    if (more && !asked) {
       co_await next_turn<next_slice>(self,
                                      self->state.wait); // turns are short: other actors run between slices
     }

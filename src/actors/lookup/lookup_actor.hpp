@@ -1,5 +1,5 @@
-// LOOKUP: serves one lookup request at a time. It asks every tier that may have something in parallel, merges
-// the answers into a plan, and keeps holds if a lease is requested. Its connection reuses it.
+// LOOKUP: serves one lookup request at a time. It asks host memory and faster tiers in parallel, then the others for what
+// is missing there, merges the answers into a plan, and keeps holds if a lease is requested. Its connection reuses it.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -16,6 +16,7 @@ struct lookup_request : prefix_subject {
   object_source objects;     ///< objects of all ranks (index/chunk_layout.hpp)
   uint32_t tiers = 0;        ///< bit n: tier_kind n may be searched; 0: all
   bool object_tiers = false; ///< the plan in the answer includes them
+  bool copies = false;       ///< what is held in host memory is held in the tiers below as well
   account_ptr account;       ///< account of the connection for what is held; null: a new one
   context_ptr context;       ///< may be null; checked between slices
   /// Speed of the client; chunks that it computes faster are left out. 0: none are.

@@ -27,9 +27,9 @@ class age_probes final : public age_observer {
   void set(tier_number tier, std::shared_ptr<metrics::tier_probe> probe) {
     probes_.at(tier) = std::move(probe);
   }
-  void reused(tier_number tier, std::chrono::milliseconds after) override {
+  void reused(tier_number tier, std::chrono::milliseconds after, size_t entries) override {
     if (auto& probe = probes_[tier])
-      probe->reused(after);
+      probe->reused(after, entries);
   }
   void evicted(tier_number tier, std::chrono::milliseconds age) override {
     if (auto& probe = probes_[tier])

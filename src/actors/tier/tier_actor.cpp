@@ -26,8 +26,7 @@ namespace {
 // ---- requests ----
 
 probe_answer on_probe(tier_pointer self, const probe_request& request) {
-  auto found =
-      self->state.objects().probe(*request.objects, request.hold, request.note_access, request.range);
+  auto found = self->state.objects().probe(request);
   probe_answer answer;
   answer.tier = self->state.changes.kind();
   if (request.hold && found.hits != 0)
@@ -246,7 +245,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
   self->each_turn(nullptr, [self] { after_turn(self); });
   return self->in_turns(
       [self](const probe_request& request) { return on_probe(self, request); },
-      [self](const access_notice& notice) { self->state.objects().use(notice.ids); },
+      [self](const access_notice& notice) { self->state.objects().use(notice); },
       [self](const acquire_request& request) { return on_acquire(self, request); },
       [self](const publish_request& request) { return on_publish(self, request); },
       [self](const await_request& request) { return on_await(self, request); },

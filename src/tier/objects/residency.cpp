@@ -40,37 +40,59 @@ void residency::used(object_id id, const resident& object) {
   departures_.uses().used(id);
 }
 
-residency::found residency::probe(const object_batch& objects, bool hold, bool note_access,
-                                  object_range range) {
-  auto keys = tier_index::cut(objects, range);
-  found answer;
+residency::found residency::probe(const probe_request& request) {
+  auto keys = tier_index::cut(*request.objects, request.range);
   std::vector<object_id> ids(keys.size());
   objects_.index()->find(keys, ids);
-  answer.present = object_bitmap(keys.size());
-  if (hold)
-    answer.places.resize(keys.size());
-  if (note_access)
-    objects_.expect_notes(keys.size());
-  objects_in_access_order(
-      ids.size(), [&](size_t i) { return residents().get(ids[i]); },
-      [&](size_t i, const resident& object) {
-        answer.present.set(i);
-        ++answer.hits;
-        if (note_access)
-          used(ids[i], object);
-        if (hold)
-          answer.places[i] = this->hold(ids[i]);
-      });
+  found answer;
+  answer.present = object_bitmap::of(ids.size(), [&](size_t i) { return ids[i] != object_id{}; });
+  answer.hits = answer.present.count();
+  if (request.hold && answer.hits != 0) {
+    answer.places.resize(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] != object_id{})
+        answer.places[i] = hold(ids[i]);
+  }
+  if (request.note_access)
+    use({std::move(ids), request.chains});
   return answer;
 }
 
-void residency::use(const std::vector<object_id>& ids) {
+void residency::use(const access_notice& accessed) {
+  const auto& ids = accessed.ids;
+  for (size_t chain = 0; chain < std::min(accessed.chains, ids.size()); ++chain)
+    use_chain(ids, chain + (ids.size() - 1 - chain) / accessed.chains * accessed.chains, accessed.chains);
+  if (accessed.chains != 0)
+    return;
   objects_in_access_order(
       ids.size(), [&](size_t i) { return residents().get(ids[i]); },
       [&](size_t i, const resident& object) {
         if (readable(object.state()))
           used(ids[i], object);
       });
+}
+
+/// One note for each run of objects without a gap. The objects are every `step`-th up to number `last`.
+void residency::use_chain(std::span<const object_id> ids, size_t last, size_t step) {
+  const resident* end = nullptr; // of the run
+  uint32_t run = 0;
+  auto tell = [&] {
+    if (run != 0)
+      objects_.note_uses(*end, run);
+    run = 0;
+  };
+  for (size_t i = last + step; i >= step;) {
+    i -= step;
+    const resident* object = table().get(ids[i]);
+    if (object == nullptr || !readable(object->state()) || run == policy_note::entries_max)
+      tell();
+    if (object == nullptr || !readable(object->state()))
+      continue;
+    if (run++ == 0)
+      end = object;
+    departures_.uses().used(ids[i]);
+  }
+  tell();
 }
 
 residency::need residency::missing(const acquire_request& request) const {

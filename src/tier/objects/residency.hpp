@@ -46,11 +46,12 @@ class residency {
     size_t hits = 0;
     std::vector<object_place> places; ///< filled if held
   };
-  /// Looks up the objects of `range`; the result is parallel to it. With `hold`, holds everything that is published.
-  found probe(const object_batch& objects, bool hold, bool note_access, object_range range = {});
+  /// Looks up the objects of the request's range; the result is parallel to it. With `hold`, holds everything that is
+  /// published.
+  found probe(const probe_request& request);
 
   /// Records an access to those that are still published, the last first.
-  void use(const std::vector<object_id>& ids);
+  void use(const access_notice& accessed);
 
   /// The objects that `acquire` would have to allocate now: physical sizes, and the index of each object.
   struct need {
@@ -162,6 +163,7 @@ class residency {
   resident_table& residents() { return objects_.table(); }
   object_place hold(object_id id);
   void used(object_id id, const resident& object);
+  void use_chain(std::span<const object_id> ids, size_t last, size_t step);
   bool out_of_reach(const resident& object) const { return objects_.index()->out_of_reach(object); }
   bool to_replace(const acquire_request& request, const resident& object) const;
   discard_result drop_replaced(const acquire_request& request, const std::vector<size_t>& wanted);

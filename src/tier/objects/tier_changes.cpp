@@ -182,9 +182,16 @@ void note_queue::replace(size_t& position) {
   position = kept_.size() + 1;
 }
 
-void note_queue::keep(const policy_note& note, uint64_t inference) {
+void note_queue::keep(policy_note note, uint64_t inference) {
   switch (note.kind) {
-    case note_kind::hit: replace(latest_[note.key].use); break;
+    case note_kind::hit:
+      if (kept_uses_ >= kept_uses_max)
+        return;
+      if (size_t former = latest_[note.key].use; former != 0)
+        note.entries = std::max(note.entries, kept_[former - 1].note.entries);
+      kept_uses_ += note.entries;
+      replace(latest_[note.key].use);
+      break;
     case note_kind::pin:
     case note_kind::unpin: replace(latest_[note.key].hold); break;
     case note_kind::insert:
@@ -199,15 +206,18 @@ void note_queue::keep(const policy_note& note, uint64_t inference) {
 void note_queue::compact() {
   std::erase_if(kept_, [](const kept_note& one) { return one.dead; });
   dead_ = 0;
+  kept_uses_ = 0;
   latest_.clear();
   for (size_t i = 0; i < kept_.size(); ++i) {
     const policy_note& note = kept_[i].note;
-    if (note.kind == note_kind::hit)
+    if (note.kind == note_kind::hit) {
       latest_[note.key].use = i + 1;
-    else if (note.kind == note_kind::pin || note.kind == note_kind::unpin)
+      kept_uses_ += note.entries;
+    } else if (note.kind == note_kind::pin || note.kind == note_kind::unpin) {
       latest_[note.key].hold = i + 1;
-    else
+    } else {
       latest_.erase(note.key);
+    }
   }
 }
 
@@ -227,6 +237,7 @@ std::vector<policy_notes> note_queue::take() {
   kept_ = {};
   latest_ = {};
   dead_ = 0;
+  kept_uses_ = 0;
   return batches;
 }
 

@@ -40,6 +40,7 @@ class note_queue {
  public:
   static constexpr size_t batches_between_marks = 32;
   static constexpr size_t marks_max = 2;
+  static constexpr size_t kept_uses_max = 1 << 18; ///< accesses that are kept; further ones are dropped
 
   /// Returns true if `batch` may be sent; it then counts as sent. Otherwise its notes are kept, and it is empty.
   bool admits(policy_notes& batch);
@@ -69,7 +70,7 @@ class note_queue {
     size_t hold = 0;
   };
 
-  void keep(const policy_note& note, uint64_t inference);
+  void keep(policy_note note, uint64_t inference);
   void replace(size_t& position);
   void compact();
 
@@ -78,6 +79,7 @@ class note_queue {
   tier_kind tier_ = nowhere;
   std::vector<kept_note> kept_;
   size_t dead_ = 0;
+  size_t kept_uses_ = 0; ///< accesses in `kept_`, those of dead notes as well
   std::unordered_map<entry_key, positions> latest_;
 };
 

@@ -55,11 +55,8 @@ void tier_objects::note_departure(note_kind kind, const resident& object, miss_r
   events.add_departure(object.name(), why);
 }
 
-/// Growing step by step would copy each of them again.
-void tier_objects::expect_notes(size_t more) {
-  auto& notes = notes_.notes;
-  if (notes.capacity() - notes.size() < more)
-    notes.reserve(std::max(notes.size() + more, 2 * notes.capacity()));
+void tier_objects::note_uses(const resident& last, uint32_t objects) {
+  tell({note_kind::hit, last.name(), {}, last.physical_bytes(), objects});
 }
 
 policy_notes tier_objects::take_notes() {

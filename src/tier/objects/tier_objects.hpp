@@ -72,8 +72,8 @@ class tier_objects {
   void unpin(object_id id);
   /// Tells the policy alone.
   void tell(const policy_note& note) { notes_.notes.push_back(note); }
-  /// Makes room for `more` notes.
-  void expect_notes(size_t more);
+  /// Tells the policy of accesses to so many objects of a chain, of which `last` is the last.
+  void note_uses(const resident& last, uint32_t objects);
   /// The inference that insertions are for.
   void noted_for(uint64_t inference) { notes_.inference = inference; }
   policy_notes take_notes();

@@ -60,7 +60,7 @@ void group_policies::apply(const policy_notes& notes) {
       expect(std::span(notes.notes).subspan(i));
     switch (note.kind) {
       case note_kind::insert: tracker_.insert(tier, {note.key, note.parent, note.bytes}, at, request); break;
-      case note_kind::hit: tracker_.hit(tier, note.key, at); break;
+      case note_kind::hit: tracker_.hit(tier, note.key, at, note.entries); break;
       case note_kind::erase: tracker_.erase(tier, note.key); break;
       case note_kind::evict: tracker_.evict(tier, note.key); break;
       case note_kind::pin: tracker_.pin(tier, note.key); break;

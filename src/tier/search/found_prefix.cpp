@@ -393,10 +393,14 @@ std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
     if (!shares_[tier].held)
       continue;
     const auto& places = shares_[tier].held->places();
-    for (size_t i = first; i < std::min(first + count, places.size()); ++i)
-      if (places[i].present() && (!states_too || trailing_[i % per_chunk_] == states))
-        used[tier].ids.push_back(places[i].id);
-    assert(used[tier].ids.size() <= step_objects);
+    auto& ids = used[tier].ids;
+    for (size_t i = first; i < std::min(first + count, places.size()); ++i) {
+      bool accessed = places[i].present() && (!states_too || trailing_[i % per_chunk_] == states);
+      if (accessed || (!states_too && !ids.empty())) // then the gaps count, too: see `chains`
+        ids.push_back(places[i].id);
+    }
+    used[tier].chains = states_too ? 0 : per_chunk_;
+    assert(ids.size() <= step_objects);
   }
   return used;
 }

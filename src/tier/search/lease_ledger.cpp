@@ -17,7 +17,130 @@ void in_batches(std::span<const object_place> places, F&& f) {
     f(places.subspan(begin, std::min(batch, places.size() - begin)));
 }
 
+/// Calls `f` with the present objects of the places, block by block, and with the places that these are among. An object
+/// that occurs twice comes in two calls.
+template <class F>
+void by_block(std::span<const object_place> places, F&& f) {
+  for (size_t begin = 0, end = 0; begin < places.size(); begin = end) {
+    object_block some;
+    for (end = begin; end < places.size(); ++end) {
+      object_id id = places[end].id;
+      if (!places[end].present())
+        continue;
+      if (some.objects == 0)
+        some.block = object_block::of(id);
+      else if (object_block::of(id) != some.block || some.has(id))
+        break;
+      some.objects |= object_block::bit(id);
+    }
+    if (some.objects != 0)
+      f(some, places.subspan(begin, end - begin));
+  }
+}
+
+/// Returns the bytes of those of the places that are among `some`.
+uint64_t bytes_of(std::span<const object_place> places, const object_block& some) {
+  uint64_t bytes = 0;
+  for (const object_place& place : places)
+    bytes += place.present() && some.has(place.id) ? place.physical_bytes : 0;
+  return bytes;
+}
+
 } // namespace
+
+// ---- counts of objects ----
+
+uint64_t object_count_table::add(const object_block& some) {
+  if (2 * (used_ + 1) > cells_.size())
+    resize(cells_.empty() ? cells_min : 2 * cells_.size());
+  cell& at = cells_[place_of(some.block)];
+  used_ += at.objects == 0 ? 1 : 0;
+  at.block = some.block;
+  const uint64_t fresh = some.objects & ~at.objects;
+  at.objects |= some.objects;
+  uint64_t carry = some.objects & ~fresh;
+  if (carry != 0 && !at.more)
+    at.more = std::make_unique<planes>();
+  for (size_t p = 0; carry != 0; ++p) {
+    if (p == at.more->size())
+      at.more->push_back(0);
+    uint64_t& plane = (*at.more)[p];
+    carry &= std::exchange(plane, plane ^ carry);
+  }
+  return fresh;
+}
+
+uint64_t object_count_table::remove(const object_block& some, bool shrinks) {
+  size_t place = place_of(some.block);
+  cell& at = cells_[place];
+  assert((at.objects & some.objects) == some.objects);
+  uint64_t again = 0; // objects that are counted more than once
+  if (at.more)
+    for (uint64_t plane : *at.more)
+      again |= plane;
+  const uint64_t gone = some.objects & ~again;
+  uint64_t borrow = some.objects & again;
+  for (size_t p = 0; borrow != 0; ++p) {
+    uint64_t& plane = (*at.more)[p];
+    borrow &= ~std::exchange(plane, plane ^ borrow);
+  }
+  if (at.more) {
+    while (!at.more->empty() && at.more->back() == 0)
+      at.more->pop_back();
+    if (at.more->empty())
+      at.more.reset();
+  }
+  at.objects &= ~gone;
+  if (at.objects != 0)
+    return gone;
+  --used_;
+  close_gap(place);
+  if (shrinks && cells_.size() > cells_min && 8 * used_ < cells_.size())
+    resize(cells_.size() / 2);
+  return gone;
+}
+
+/// Moves back the entries that the removed one had displaced.
+void object_count_table::close_gap(size_t gap) {
+  size_t mask = cells_.size() - 1;
+  for (size_t at = (gap + 1) & mask; cells_[at].objects != 0; at = (at + 1) & mask)
+    if (((at - home_of(cells_[at].block)) & mask) >= ((at - gap) & mask)) {
+      cells_[gap] = std::move(cells_[at]);
+      cells_[at].objects = 0;
+      gap = at;
+    }
+}
+
+void object_count_table::resize(size_t cells) {
+  std::vector<cell> former(cells);
+  former.swap(cells_);
+  for (cell& each : former)
+    if (each.objects != 0)
+      cells_[place_of(each.block)] = std::move(each);
+}
+
+uint64_t object_counts::add(const object_block& some) {
+  auto& table = tables_[place_of(some)];
+  if (!table) {
+    table = spare_ ? std::move(spare_) : std::make_unique<object_count_table>();
+    ++in_use_;
+  }
+  return table->add(some);
+}
+
+uint64_t object_counts::remove(const object_block& some) {
+  auto& table = tables_[place_of(some)];
+  const uint64_t gone = table->remove(some, in_use_ > few_tables);
+  if (table->blocks() == 0) {
+    --in_use_;
+    if (table->cells() <= spare_cells_max)
+      spare_ = std::move(table);
+    table.reset();
+  }
+  return gone;
+}
+
+// ---- accounts ----
 
 /// A hold and its charge. The charge ends first, so charged objects are always held.
 class lease_account::charged_hold {
@@ -97,9 +220,9 @@ lease_account::claim lease_account::claim_for(std::span<const object_place> plac
   uint64_t wanted = 0;
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
-    for (const object_place& place : some)
-      if (place.present() && !group_->accounts_.contains(place.id))
-        wanted += place.physical_bytes;
+    by_block(some, [&](const object_block& block, std::span<const object_place> part) {
+      wanted += bytes_of(part, {block.block, block.objects & ~group_->accounts_.counted(block)});
+    });
   });
   return claim_for(wanted, limit);
 }
@@ -113,30 +236,28 @@ lease_account::claim lease_account::claim_for(uint64_t bytes, uint64_t limit) {
   return {shared_from_this(), granted, granted == bytes};
 }
 
+bool lease_account::could_lease(uint64_t bytes, uint64_t limit) const {
+  std::lock_guard lock(group_->mutex_);
+  return bytes <= room(limit);
+}
+
 uint64_t lease_account::bytes() const {
   std::lock_guard lock(group_->mutex_);
   return bytes_;
 }
 
 std::vector<bool> lease_ledger::leased(std::span<const object_place> places) {
-  std::vector<bool> answer;
-  answer.reserve(places.size());
+  std::vector<bool> answer(places.size());
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(mutex_);
-    for (const object_place& place : some)
-      answer.push_back(place.present() && accounts_.contains(place.id));
+    by_block(some, [&](const object_block& block, std::span<const object_place> part) {
+      const object_block counted{block.block, accounts_.counted(block)};
+      for (auto place = part.begin(); counted.objects != 0 && place != part.end(); ++place)
+        if (place->present() && counted.has(place->id))
+          answer[static_cast<size_t>(&*place - places.data())] = true;
+    });
   });
   return answer;
-}
-
-uint64_t lease_account::add(const object_place& place) {
-  if (leases_.add(place.id) != 1)
-    return 0;
-  bytes_ += place.physical_bytes;
-  if (group_->accounts_.add(place.id) != 1)
-    return 0;
-  group_->bytes_.fetch_add(place.physical_bytes, std::memory_order_relaxed);
-  return place.physical_bytes;
 }
 
 void lease_account::add(std::span<const object_place> places, claim* from) {
@@ -144,9 +265,15 @@ void lease_account::add(std::span<const object_place> places, claim* from) {
     std::lock_guard lock(group_->mutex_);
     ++group_->changes_;
     uint64_t more = 0;
-    for (const object_place& place : some)
-      if (place.present())
-        more += add(place);
+    by_block(some, [&](object_block block, std::span<const object_place> part) {
+      block.objects = leases_.add(block);
+      if (block.objects == 0)
+        return;
+      bytes_ += bytes_of(part, block);
+      block.objects = group_->accounts_.add(block);
+      more += bytes_of(part, block);
+    });
+    group_->bytes_.fetch_add(more, std::memory_order_relaxed);
     if (from != nullptr)
       from->spend(more);
   });
@@ -197,16 +324,14 @@ void lease_account::release(std::span<const object_place> places) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     ++group_->changes_;
-    for (const object_place& place : some) {
-      if (!place.present())
-        continue;
-      if (leases_.remove(place.id) != 0)
-        continue;
-      bytes_ -= place.physical_bytes;
-      if (group_->accounts_.remove(place.id) != 0)
-        continue;
-      group_->bytes_.fetch_sub(place.physical_bytes, std::memory_order_relaxed);
-    }
+    by_block(some, [&](object_block block, std::span<const object_place> part) {
+      block.objects = leases_.remove(block);
+      if (block.objects == 0)
+        return;
+      bytes_ -= bytes_of(part, block);
+      block.objects = group_->accounts_.remove(block);
+      group_->bytes_.fetch_sub(bytes_of(part, block), std::memory_order_relaxed);
+    });
   });
 }
 

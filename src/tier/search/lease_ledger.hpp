@@ -23,75 +23,60 @@ namespace terrace {
 
 // Counts how often each object occurs.
 
-/// A hash table with linear probing, without an allocation per object, because a lease counts and uncounts
-/// each of its objects. It takes 16 bytes per cell and two to eight cells per object, and gives memory back.
-/// Used by one thread at a time.
+/// Up to 64 objects with neighboring ids: bit n of `objects` is the object with the id 64 * `block` + n. Objects that were
+/// stored together have such ids, so a lease counts 64 of them about as fast as one.
+struct object_block {
+  uint64_t block = 0;
+  uint64_t objects = 0;
+
+  static uint64_t of(object_id id) { return static_cast<uint64_t>(id) / 64; }
+  static uint64_t bit(object_id id) { return uint64_t{1} << static_cast<uint64_t>(id) % 64; }
+  bool has(object_id id) const { return of(id) == block && (objects & bit(id)) != 0; }
+};
+
+/// A hash table with linear probing. A cell is a block of objects, with a bit for each that is counted. What is counted
+/// more than once has its further count in planes: bit n of plane p is bit p of that of object n. So blocks are counted
+/// with a few operations on words. It takes 24 bytes per cell and two to eight cells per block, and gives memory
+/// back. Used by one thread at a time.
 class object_count_table {
  public:
-  bool contains(object_id id) const { return !cells_.empty() && cells_[place_of(id)].count != 0; }
-  size_t size() const { return used_; }
+  size_t blocks() const { return used_; }
   size_t cells() const { return cells_.size(); }
 
-  /// Returns how often the object is counted now. `id` is not 0.
-  uint32_t add(object_id id) {
-    if (2 * (used_ + 1) > cells_.size())
-      resize(cells_.empty() ? cells_min : 2 * cells_.size());
-    cell& at = cells_[place_of(id)];
-    if (at.count == 0) {
-      at.id = id;
-      ++used_;
-    }
-    return ++at.count;
+  /// Returns which of the objects are counted.
+  uint64_t counted(const object_block& some) const {
+    return cells_.empty() ? 0 : cells_[place_of(some.block)].objects & some.objects;
   }
 
-  /// Returns how often the object is still counted; it must be counted. `shrinks`: gives memory back.
-  uint32_t remove(object_id id, bool shrinks = true) {
-    size_t at = place_of(id);
-    assert(cells_[at].count != 0);
-    if (uint32_t left = --cells_[at].count; left != 0)
-      return left;
-    --used_;
-    close_gap(at);
-    if (shrinks && cells_.size() > cells_min && 8 * used_ < cells_.size())
-      resize(cells_.size() / 2);
-    return 0;
-  }
+  /// Counts each of the objects once more. Returns those that were not counted before.
+  uint64_t add(const object_block& some);
+
+  /// Counts each of the objects, which must be counted, once less. Returns those that are not counted any more.
+  /// `shrinks`: gives memory back.
+  uint64_t remove(const object_block& some, bool shrinks = true);
 
  private:
+  using planes = std::vector<uint64_t>;
   struct cell {
-    object_id id{};
-    uint32_t count = 0; ///< 0: free
+    uint64_t block = 0;
+    uint64_t objects = 0;         ///< 0: free
+    std::unique_ptr<planes> more; ///< null: none is counted twice
   };
-  static constexpr size_t cells_min = 64; // a power of two, like all sizes
+  static constexpr size_t cells_min = 16; // a power of two, like all sizes
 
-  size_t home_of(object_id id) const {
-    uint64_t mixed = static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15; // Fibonacci hashing
+  size_t home_of(uint64_t block) const {
+    uint64_t mixed = block * 0x9e3779b97f4a7c15; // Fibonacci hashing
     return static_cast<size_t>(mixed >> 32) & (cells_.size() - 1);
   }
-  /// Returns the object's cell, or the free cell in which it would be.
-  size_t place_of(object_id id) const {
-    size_t at = home_of(id);
-    while (cells_[at].count != 0 && cells_[at].id != id)
+  /// Returns the block's cell, or the free cell in which it would be.
+  size_t place_of(uint64_t block) const {
+    size_t at = home_of(block);
+    while (cells_[at].objects != 0 && cells_[at].block != block)
       at = (at + 1) & (cells_.size() - 1);
     return at;
   }
-  /// Moves back the entries that the removed one had displaced.
-  void close_gap(size_t gap) {
-    size_t mask = cells_.size() - 1;
-    for (size_t at = (gap + 1) & mask; cells_[at].count != 0; at = (at + 1) & mask)
-      if (((at - home_of(cells_[at].id)) & mask) >= ((at - gap) & mask)) {
-        cells_[gap] = cells_[at];
-        cells_[at].count = 0;
-        gap = at;
-      }
-  }
-  void resize(size_t cells) {
-    std::vector<cell> former(cells);
-    former.swap(cells_);
-    for (const cell& each : former)
-      if (each.count != 0)
-        cells_[place_of(each.id)] = each;
-  }
+  void close_gap(size_t gap);
+  void resize(size_t cells);
 
   std::vector<cell> cells_;
   size_t used_ = 0;
@@ -103,49 +88,26 @@ class object_count_table {
 /// and goes does not make them grow and shrink each time.
 class object_counts {
  public:
-  bool contains(object_id id) const {
-    const auto& table = tables_[place_of(id)];
-    return table && table->contains(id);
-  }
-  size_t size() const { return used_; }
+  bool contains(object_id id) const { return counted({object_block::of(id), object_block::bit(id)}) != 0; }
 
-  /// Returns how often the object is counted now. `id` is not 0.
-  uint32_t add(object_id id) {
-    auto& table = tables_[place_of(id)];
-    if (!table) {
-      table = spare_ ? std::move(spare_) : std::make_unique<object_count_table>();
-      ++in_use_;
-    }
-    uint32_t count = table->add(id);
-    used_ += count == 1 ? 1 : 0;
-    return count;
+  /// These are those of object_count_table.
+  uint64_t counted(const object_block& some) const {
+    const auto& table = tables_[place_of(some)];
+    return table ? table->counted(some) : 0;
   }
-
-  /// Returns how often the object is still counted; it must be counted.
-  uint32_t remove(object_id id) {
-    auto& table = tables_[place_of(id)];
-    uint32_t count = table->remove(id, in_use_ > few_tables);
-    used_ -= count == 0 ? 1 : 0;
-    if (table->size() == 0) {
-      --in_use_;
-      if (table->cells() <= spare_cells_max)
-        spare_ = std::move(table);
-      table.reset();
-    }
-    return count;
-  }
+  uint64_t add(const object_block& some);
+  uint64_t remove(const object_block& some);
 
  private:
-  static constexpr size_t run_objects = 1'024;
+  static constexpr size_t run_blocks = 16;
   static constexpr size_t tables_max = 256;
   static constexpr size_t few_tables = 4;
-  static constexpr size_t spare_cells_max = 256; ///< enough for 128 objects: 4 KiB
-  static size_t place_of(object_id id) { return static_cast<uint64_t>(id) / run_objects % tables_max; }
+  static constexpr size_t spare_cells_max = 256; ///< 6 KiB
+  static size_t place_of(const object_block& some) { return some.block / run_blocks % tables_max; }
 
   std::array<std::unique_ptr<object_count_table>, tables_max> tables_;
   std::unique_ptr<object_count_table> spare_; ///< an empty table that is kept; null: none
   size_t in_use_ = 0;                         ///< number of tables
-  size_t used_ = 0;
 };
 
 class lease_account;
@@ -242,6 +204,9 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   /// Claims bytes for objects that are not in host memory yet.
   claim claim_for(uint64_t bytes, uint64_t limit);
 
+  /// True if the connection may lease so many bytes more now.
+  bool could_lease(uint64_t bytes, uint64_t limit) const;
+
   /// Charges the objects that `held` holds until the last copy of the result has ended, which keeps `held`. A hold of
   /// many objects ends later than the last reference, on another thread. The places of `held` must not change any more.
   hold_ptr charge(hold_ptr held);
@@ -282,8 +247,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
 
  private:
   struct charged_below;
-  uint64_t room(uint64_t limit) const;     ///< returns how much more it may lease; call with the lock
-  uint64_t add(const object_place& place); ///< call with the lock; returns by how many bytes leases hold more
+  uint64_t room(uint64_t limit) const; ///< returns how much more it may lease; call with the lock
   void add(std::span<const object_place> places, claim* from);
   void release(std::span<const object_place> places);
 

@@ -42,10 +42,25 @@ bool prefix_search::chain_goes_on() const {
 
 bool prefix_search::probes_note_access() const { return one_slice() && !has_trailing_pools(of_.space->spec); }
 
-probe_request prefix_search::probe() {
+std::optional<probe_request> prefix_search::probe(size_t tier, bool copies) {
+  const size_t from = copies ? 0 : first_wanted(tier);
+  if (from == slice_.size())
+    return std::nullopt;
   if (!now_.objects)
     now_ = objects_.cut(first_, slice_objects);
-  return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range, of_.counts};
+  asked_from_[tier] = from;
+  return probe_request{now_.objects,
+                       of_.hold,
+                       of_.note_access && probes_note_access(),
+                       {now_.range.first + from, now_.range.count - from},
+                       chunk_layout(of_.space->spec).objects_per_chunk(),
+                       of_.counts};
+}
+
+/// Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is faster.
+size_t prefix_search::first_wanted(size_t tier) const {
+  const tier_kind kind = shares_[tier].tier;
+  return kind == memory_tier || faster_than_memory(kind) ? 0 : first_absent();
 }
 
 /// `from` is the first of the slice's objects that `present` is about.
@@ -64,17 +79,21 @@ size_t prefix_search::first_absent() const {
 }
 
 void prefix_search::add(size_t tier, probe_answer found) {
-  add_present(tier, std::move(found.present));
+  const size_t from = asked_from_[tier];
+  add_present(tier, std::move(found.present), from);
   if (!found.held)
     return;
+  if (shares_[tier].tier == memory_tier)
+    for (const object_place& place : found.held->places())
+      bytes_in_memory_ += place.physical_bytes; // 0 if it is absent
   shares_[tier].held_bytes = found.held_bytes;
   hold_ptr& held = shares_[tier].held;
-  if (one_slice()) {
+  if (one_slice() && from == 0) {
     held = std::move(found.held);
     return;
   }
-  held = holds_[tier];
-  held->append(first_, std::move(*found.held));
+  held = one_slice() ? std::make_shared<object_hold>() : holds_[tier];
+  held->append(first_ + from, std::move(*found.held));
 }
 
 /// Returns which of the slice's objects from `from` on are present.
@@ -89,8 +108,7 @@ std::optional<object_bitmap> prefix_search::present_in(const tier_index& index, 
 std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tier_index& index) {
   if (of_.hold)
     return std::nullopt;
-  // Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is faster.
-  size_t from = faster_than_memory(shares_[tier].tier) ? 0 : first_absent();
+  size_t from = first_wanted(tier);
   if (from == slice_.size())
     return counted{};
   auto present = present_in(index, from);

@@ -80,9 +80,13 @@ class prefix_search {
   bool next_slice();
   bool one_slice() const { return objects_.size() <= slice_objects; }
 
-  /// The current slice, for a tier that must be asked.
-  probe_request probe();
+  /// The current slice, for a tier that must be asked. A tier below host memory is asked after the faster ones, and only
+  /// behind the leading objects that these have: nullopt if that is nothing. `copies`: it is asked for all of the slice, so
+  /// that it holds what host memory might not hold for long.
+  std::optional<probe_request> probe(size_t tier, bool copies = false);
   void add(size_t tier, probe_answer found);
+  /// The bytes that host memory holds of the slices so far.
+  uint64_t bytes_in_memory() const { return bytes_in_memory_; }
 
   /// Reads a tier's index on this thread, so that a lookup does not wait for a tier that is busy, perhaps on
   /// a preempted worker. Returns nullopt if the tier must be asked, because the objects must be held, or the
@@ -101,6 +105,7 @@ class prefix_search {
   bool chain_goes_on() const;
   void add_present(size_t tier, object_bitmap present, size_t from = 0);
   size_t first_absent() const;
+  size_t first_wanted(size_t tier) const;
   std::optional<object_bitmap> present_in(const tier_index& index, size_t from) const;
   /// Probes record accesses only if they see the whole request.
   bool probes_note_access() const;
@@ -112,8 +117,11 @@ class prefix_search {
       holds_; ///< holds of long lookups, parallel to the shares, which take them with the first held object
   object_bitmap slice_;     ///< the objects of the slice that any tier has
   object_source::part now_; ///< the slice, once a tier is asked
-  size_t first_ = 0;        ///< its first object
-  size_t probed_ = 0;       ///< objects in the slices so far
+  std::array<size_t, tier_kinds>
+      asked_from_{}; ///< parallel to the shares: the first object of the slice that was asked for
+  uint64_t bytes_in_memory_ = 0;
+  size_t first_ = 0;  ///< its first object
+  size_t probed_ = 0; ///< objects in the slices so far
 };
 
 } // namespace terrace

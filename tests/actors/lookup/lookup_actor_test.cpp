@@ -45,6 +45,40 @@ TEST_F(Lookup, FindsAPrefixThatAlternatesBetweenTheTiersWhoeverReads) {
   EXPECT_EQ(lookup(chain(0, 3)).plan.found_chunks, 3u);
 }
 
+TEST_F(Lookup, ALeaseHoldsOnDiskOnlyWhatHostMemoryLacks) {
+  start({.host_objects = 400, .disk_objects = 600});
+  store(0, 200);
+  settle();
+  {
+    auto leased = lookup(chain(0, 200), true);
+    ASSERT_EQ(leased.plan.found_chunks, 200u);
+    ASSERT_EQ(leased.held.size(), 1u);
+    EXPECT_EQ(leased.held[0].tier, tier_kind::host);
+    EXPECT_EQ(report(group->tier(tier_kind::disk)->tier).held_objects, 0u);
+    auto pinned = lookup(chain(0, 200), true, true);
+    EXPECT_EQ(pinned.held.size(), 2u);
+    EXPECT_EQ(report(group->tier(tier_kind::disk)->tier).held_objects, 200u) << "a pin keeps the copies";
+  }
+  forget_host(150, 50);
+  auto leased = lookup(chain(0, 200), true);
+  ASSERT_EQ(leased.plan.found_chunks, 200u);
+  ASSERT_EQ(leased.held.size(), 2u);
+  const auto& below = leased.held[1].held->places();
+  ASSERT_EQ(below.size(), 200u);
+  EXPECT_TRUE(below[150].present() && below[199].present());
+  EXPECT_FALSE(below[127].present()) << "host memory has all of the first slice";
+}
+
+TEST_F(Lookup, ALeaseThatHostMemoryMayNotHoldHoldsCopiesOnDisk) {
+  start({.host_objects = 200, .disk_objects = 800});
+  store(0, 190);
+  settle();
+  auto leased = lookup(chain(0, 190), true);
+  EXPECT_EQ(leased.plan.found_chunks, 190u) << "the disk holds what host memory may not";
+  ASSERT_EQ(leased.held.size(), 2u);
+  EXPECT_TRUE(leased.held[1].held->places()[189].present());
+}
+
 TEST_F(Lookup, OfManySlicesEndsAtTheFirstChunkThatNobodyHas) {
   start({.host_objects = 700});
   store(0, 600);

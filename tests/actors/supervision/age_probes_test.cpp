@@ -27,10 +27,10 @@ TEST(AgeProbes, EachTierCountsItsOwn) {
   auto probe = std::make_shared<metrics::tier_probe>();
   age_probes ages;
   ages.set(1, probe);
-  ages.reused(1, 5ms);
-  ages.reused(1, 7ms);
+  ages.reused(1, 5ms, 1);
+  ages.reused(1, 7ms, 1);
   ages.evicted(1, 9ms);
-  ages.reused(2, 5ms); // is not counted
+  ages.reused(2, 5ms, 3); // is not counted
   counts sink;
   probe->collect({}, sink);
   uint64_t all = 0;

@@ -61,8 +61,8 @@ struct ResidencyDemotion : ::testing::Test {
     const resident* object = tier.table().get(id);
     return object == nullptr ? object_state::free : object->state();
   }
-  bool sees(uint64_t number) { return tier.probe(*chain(number, 1), false, false).hits == 1; }
-  ids hold(uint64_t number) { return {tier.probe(*chain(number, 1), true, false).places.front().id}; }
+  bool sees(uint64_t number) { return tier.probe({chain(number, 1), false, false}).hits == 1; }
+  ids hold(uint64_t number) { return {tier.probe({chain(number, 1), true, false}).places.front().id}; }
   note_list notes() {
     note_list out;
     for (const policy_note& note : tier.take_notes().notes)
@@ -273,20 +273,20 @@ TEST_F(ResidencyDemotion, AWalkVisitsAllThatIsPublished) {
 
 TEST_F(ResidencyDemotion, SecondUsesAreToldOnce) {
   auto places = store(0, 2);
-  tier.probe(*chain(0, 2), false, true); // before anybody watches
+  tier.probe({chain(0, 2), false, true}); // before anybody watches
   uses().watch();
   EXPECT_TRUE(uses().take().empty());
-  tier.probe(*chain(0, 2), false, false);
+  tier.probe({chain(0, 2), false, false});
   EXPECT_TRUE(uses().take().empty()) << "a look is no use";
-  tier.probe(*chain(0, 2), false, true);
+  tier.probe({chain(0, 2), false, true});
   EXPECT_EQ(uses().take(), (ids{places[0].id, places[1].id}));
-  tier.use({places[0].id, places[1].id});
+  tier.use({{places[0].id, places[1].id}});
   acquire_request request;
   request.objects = chain(0, 2);
   tier.acquire(request, {}, {});
   EXPECT_TRUE(uses().take().empty());
   uses().forget({places[1].id});
-  tier.use({places[0].id, places[1].id});
+  tier.use({{places[0].id, places[1].id}});
   EXPECT_EQ(uses().take(), ids{places[1].id});
   EXPECT_EQ(uses().used_twice({places[1].id, object_id{}, places[0].id}), (ids{places[1].id, places[0].id}));
 }
@@ -294,7 +294,7 @@ TEST_F(ResidencyDemotion, SecondUsesAreToldOnce) {
 TEST_F(ResidencyDemotion, WhatWasNotUsedIsNotAmongTheUsed) {
   auto places = store(0, 3);
   uses().watch();
-  tier.use({places[1].id});
+  tier.use({{places[1].id}});
   EXPECT_TRUE(uses().used_twice({places[1].id}).empty()) << "not before it is taken";
   uses().take();
   EXPECT_EQ(uses().used_twice({places[2].id, places[1].id, places[0].id}), ids{places[1].id});

@@ -45,7 +45,7 @@ struct Residency : ::testing::Test {
       out.emplace_back(note.kind, note.key);
     return out;
   }
-  bool sees(uint64_t number) { return tier.probe(*chain(number, 1), false, false).hits == 1; }
+  bool sees(uint64_t number) { return tier.probe({chain(number, 1), false, false}).hits == 1; }
 };
 
 entry_key name(uint64_t number) { return to_entry_key(key_of(number)); }
@@ -187,21 +187,75 @@ TEST_F(Residency, AbandonedSpaceComesBackAndPublishedSpaceDoesNot) {
 
 TEST_F(Residency, ThePolicyHearsUseLastChunkFirst) {
   published(chain(0, 3));
-  tier.probe(*chain(0, 3), false, true);
+  tier.probe({chain(0, 3), false, true});
   EXPECT_EQ(notes(),
             (note_list{{note_kind::hit, name(2)}, {note_kind::hit, name(1)}, {note_kind::hit, name(0)}}));
 }
 
+/// The notes of uses: the last object of each run, and the number of its objects.
+std::vector<std::pair<entry_key, uint32_t>> runs(residency& tier) {
+  std::vector<std::pair<entry_key, uint32_t>> all;
+  for (const policy_note& note : tier.take_notes().notes)
+    if (note.kind == note_kind::hit)
+      all.emplace_back(note.key, note.entries);
+  return all;
+}
+
+TEST_F(Residency, ThePolicyHearsOfARunOfAChainByOneNote) {
+  auto places = published(chain(0, 8));
+  tier.probe({.objects = chain(0, 8), .note_access = true, .chains = 1});
+  EXPECT_EQ(runs(tier), (std::vector{std::pair{name(7), 8U}}));
+  tier.probe({.objects = chain(0, 8), .note_access = true, .range = {2, 4}, .chains = 1});
+  EXPECT_EQ(runs(tier), (std::vector{std::pair{name(5), 4U}}));
+  tier.discard({places[3].id});
+  tier.take_notes();
+  tier.probe({.objects = chain(0, 10), .note_access = true, .chains = 1});
+  EXPECT_EQ(runs(tier), (std::vector{std::pair{name(7), 4U}, std::pair{name(2), 3U}})) << "3 is gone";
+  std::vector<object_id> ids;
+  for (const object_place& place : places)
+    ids.push_back(place.id);
+  ids[5] = {}; // is not accessed
+  tier.use({ids, 1});
+  EXPECT_EQ(runs(tier),
+            (std::vector{std::pair{name(7), 2U}, std::pair{name(4), 1U}, std::pair{name(2), 3U}}));
+}
+
+TEST_F(Residency, RunsAreThoseOfEachPoolAndRank) {
+  auto batch = std::make_shared<object_batch>();
+  for (uint64_t n = 0; n < 3; ++n)
+    for (uint16_t rank : {uint16_t{0}, uint16_t{1}}) {
+      batch->keys.push_back(key_of(n));
+      batch->keys.back().rank = rank;
+      batch->parents.push_back({});
+      batch->payload_bytes.push_back(4096);
+    }
+  published(batch);
+  tier.probe({.objects = batch, .note_access = true, .chains = 2});
+  EXPECT_EQ(runs(tier), (std::vector{std::pair{to_entry_key(batch->keys[4]), 3U},
+                                     std::pair{to_entry_key(batch->keys[5]), 3U}}));
+  tier.probe({.objects = batch, .note_access = true, .range = {3, 3}, .chains = 2});
+  EXPECT_EQ(runs(tier), (std::vector{std::pair{to_entry_key(batch->keys[5]), 2U},
+                                     std::pair{to_entry_key(batch->keys[4]), 1U}}));
+}
+
+TEST_F(Residency, ALongRunHasSeveralNotes) {
+  constexpr uint32_t most = policy_note::entries_max;
+  published(chain(0, 2 * most + 1));
+  tier.probe({.objects = chain(0, 2 * most + 1), .note_access = true, .chains = 1});
+  EXPECT_EQ(runs(tier), (std::vector{std::pair{name(2 * most), most}, std::pair{name(most), most},
+                                     std::pair{name(0), 1U}}));
+}
+
 TEST_F(Residency, ABareProbeIsNotAUse) {
   published(chain(0, 3));
-  EXPECT_EQ(tier.probe(*chain(0, 4), false, false).hits, 3u);
+  EXPECT_EQ(tier.probe({chain(0, 4), false, false}).hits, 3u);
   EXPECT_TRUE(notes().empty());
 }
 
 TEST_F(Residency, ThePolicyHearsOfAHoldIfItNamesTheObject) {
   auto places = published(chain(0, 1));
-  tier.probe(*chain(0, 1), true, false);
-  tier.probe(*chain(0, 1), true, false);
+  tier.probe({chain(0, 1), true, false});
+  tier.probe({chain(0, 1), true, false});
   EXPECT_TRUE(notes().empty());
   const victim_answer named{.victims = {name(0)}, .above = {entry_key{}}, .bytes = 4096};
   auto left = named;
@@ -220,7 +274,7 @@ TEST_F(Residency, ThePolicyHearsOfAHoldIfItNamesTheObject) {
   left = named;
   EXPECT_FALSE(tier.departures().keep_held(left));
   EXPECT_EQ(left.victims, named.victims);
-  tier.probe(*chain(0, 1), true, false);
+  tier.probe({chain(0, 1), true, false});
   tier.release({places[0].id});
   EXPECT_TRUE(notes().empty()) << "it was not named meanwhile";
 }
@@ -228,7 +282,7 @@ TEST_F(Residency, ThePolicyHearsOfAHoldIfItNamesTheObject) {
 TEST_F(Residency, WhatAHeldObjectContinuesStays) {
   published(chain(0, 3));
   published(chain(10, 1));
-  tier.probe(*chain(2, 1), true, false);
+  tier.probe({chain(2, 1), true, false});
   tier.take_notes();
   victim_answer named{.victims = {name(2), name(10), name(1), name(0)},
                       .above = {name(1), entry_key{}, name(0), entry_key{}},
@@ -260,7 +314,7 @@ TEST_F(Residency, NotesNameTheTierAndTheObjectsBytesAndParent) {
 TEST_F(Residency, EvictsWhatMayLeaveAndRefusesTheRest) {
   auto places = published(chain(0, 2));
   acquire(chain(2, 1)); // reserved
-  tier.probe(*chain(0, 1), true, false);
+  tier.probe({chain(0, 1), true, false});
   tier.take_notes();
   auto evicted = tier.departures().evict({name(0), name(1), name(2), name(3)});
   EXPECT_EQ(evicted.refused, 3u); // held, being written, unknown
@@ -278,7 +332,7 @@ TEST_F(Residency, EvictsWhatMayLeaveAndRefusesTheRest) {
 
 TEST_F(Residency, ADiscardedObjectIsNotFoundAgainAndItsSpaceWaitsForItsReaders) {
   auto places = published(chain(0, 1));
-  tier.probe(*chain(0, 1), true, false);
+  tier.probe({chain(0, 1), true, false});
   tier.take_notes();
   EXPECT_TRUE(tier.discard({places[0].id}).freed.empty());
   EXPECT_FALSE(sees(0));
@@ -300,7 +354,7 @@ TEST_F(Residency, ADiscardedObjectThatNobodyReadsIsFreeAtOnce) {
 
 TEST_F(Residency, ADiscardedObjectMayBeStoredAnewWhileTheOldOneIsRead) {
   auto places = published(chain(0, 1));
-  tier.probe(*chain(0, 1), true, false);
+  tier.probe({chain(0, 1), true, false});
   tier.discard({places[0].id});
   auto fresh = published(chain(0, 1));
   EXPECT_NE(fresh[0].id, places[0].id);
@@ -358,7 +412,7 @@ TEST_F(Residency, SweepAnswersAwaitsOfEndedRequestsOnceAndKeepsTheOthers) {
 
 TEST_F(Residency, SaysWhatHoldsItsBytes) {
   published(chain(0, 1));
-  tier.probe(*chain(0, 1), true, false);
+  tier.probe({chain(0, 1), true, false});
   acquire(chain(1, 2));
   std::string text = tier.describe_holders().text;
   EXPECT_NE(text.find("hold 8192 bytes in 1 objects"), std::string::npos) << text;
@@ -450,7 +504,7 @@ TEST_F(Residency, WhatIsReplacedIsFoundUntilItsSuccessorHasSpace) {
 
 TEST_F(Residency, OfWhatIsReplacedTheReadersKeepTheBytes) {
   auto earlier = published(chain(0, 1));
-  tier.probe(*chain(0, 1), true, false);
+  tier.probe({chain(0, 1), true, false});
   acquire_request request;
   request.objects = chain(0, 1);
   request.replace = true;

@@ -30,7 +30,7 @@ struct TierChanges : ::testing::Test {
     return taken.places;
   }
   std::vector<object_id> hold(uint64_t number) {
-    return {tier.objects().probe(*chain(number, 1), true, false).places.front().id};
+    return {tier.objects().probe({chain(number, 1), true, false}).places.front().id};
   }
   tier_changes::news news_after(const std::vector<extent>& freed) {
     tier.free(freed);

@@ -78,14 +78,14 @@ TEST(UseOrder, ATierTellsItOfInsertsHitsAndUses) {
   ASSERT_EQ(acquired.reserved.size(), 6u);
   auto published = tier.publish(acquired.places, false);
   EXPECT_EQ(told(tier, *objects, note_kind::insert), expected);
-  tier.probe(*objects, false, true);
+  tier.probe({objects, false, true});
   EXPECT_EQ(told(tier, *objects, note_kind::hit), expected);
   acquire(tier, objects);
   EXPECT_EQ(told(tier, *objects, note_kind::hit), expected);
   std::vector<object_id> ids;
   for (const object_place& place : published)
     ids.push_back(place.id);
-  tier.use(ids);
+  tier.use({ids});
   EXPECT_EQ(told(tier, *objects, note_kind::hit), expected);
 }
 
@@ -95,7 +95,7 @@ TEST(UseOrder, WhatIsGoneIsPassedOver) {
   auto places = tier.publish(acquire(tier, objects).places, false);
   tier.discard({places[1].id});
   tier.take_notes();
-  tier.use({places[0].id, places[1].id, places[2].id, places[3].id, object_id{}});
+  tier.use({{places[0].id, places[1].id, places[2].id, places[3].id, object_id{}}});
   EXPECT_EQ(told(tier, *objects, note_kind::hit), (std::vector<size_t>{2, 0, 3}));
 }
 
@@ -125,7 +125,7 @@ struct StateOrder : ::testing::TestWithParam<std::string> {
 TEST_P(StateOrder, ThoseThatNoWindowNeedsLeaveFirst) { expect_to_leave(0, 1); }
 
 TEST_P(StateOrder, AlsoAfterAUse) {
-  tier.probe(*objects, false, true);
+  tier.probe({objects, false, true});
   tell();
   expect_to_leave(0, 1);
 }
@@ -143,7 +143,7 @@ TEST_P(StateOrder, AlsoAfterTheUseOfAnInference) {
 struct UsedStateOrder : StateOrder {};
 
 TEST_P(UsedStateOrder, ThatOfAPrefixStays) {
-  tier.probe(*with_states(1), false, true); // another conversation begins as this one did
+  tier.probe({with_states(1), false, true}); // another conversation begins as this one did
   tell();
   expect_to_leave(1, 2);
 }

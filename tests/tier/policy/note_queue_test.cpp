@@ -118,6 +118,31 @@ TEST_F(NoteQueue, ALaterUseTakesThePlaceOfAnEarlierOne) {
   EXPECT_EQ(told(line.take()), (told_list{{note_kind::hit, name(2)}, {note_kind::hit, name(1)}}));
 }
 
+TEST_F(NoteQueue, OfTwoRunsWithTheSameEndTheLongerIsKept) {
+  use_up_credit();
+  keep({{note_kind::hit, name(1), {}, 0, 7}});
+  keep({{note_kind::hit, name(1), {}, 0, 3}});
+  auto batches = line.take();
+  ASSERT_EQ(batches.size(), 1u);
+  ASSERT_EQ(batches[0].notes.size(), 1u);
+  EXPECT_EQ(batches[0].notes[0].entries, 7u);
+}
+
+TEST_F(NoteQueue, AccessesBeyondABoundAreDroppedAndNothingElse) {
+  use_up_credit();
+  uint64_t number = 0;
+  for (size_t kept = 0; kept < note_queue::kept_uses_max; kept += policy_note::entries_max)
+    keep({{note_kind::hit, name(++number), {}, 0, policy_note::entries_max}});
+  keep({{note_kind::hit, name(++number), {}}, {note_kind::insert, name(++number), {}}});
+  EXPECT_EQ(line.kept(), number - 1);
+  auto batches = line.take();
+  ASSERT_FALSE(batches.empty());
+  EXPECT_EQ(batches.back().notes.back().kind, note_kind::insert);
+  line.marked();
+  auto one = batch({{note_kind::hit, name(1), {}}});
+  EXPECT_TRUE(line.admits(one)) << "the bound is for what is kept";
+}
+
 TEST_F(NoteQueue, OfHoldsAndReleasesTheLastCounts) {
   use_up_credit();
   keep({{note_kind::pin, name(1), {}}});

@@ -99,7 +99,7 @@ TEST_F(TenantQuotas, ReservedObjectsCountUntilTheirSpaceIsFreed) {
   objects.abandon({place.id});
   EXPECT_EQ(used(1), 0U);
   place = store(1, 2);
-  auto held = objects.probe(*one_object(1, 2).objects, true, false).places;
+  auto held = objects.probe({one_object(1, 2).objects, true, false}).places;
   objects.discard({place.id});
   EXPECT_EQ(used(1), 1U) << "somebody holds it";
   objects.release({held.front().id});
@@ -295,7 +295,7 @@ TEST_F(TenantQuotas, AreWhatARecountGives) {
           objects.discard({take(stored).id});
         break;
       case 7: {
-        auto found = objects.probe(*one_object(space, any(50)).objects, true, false);
+        auto found = objects.probe({one_object(space, any(50)).objects, true, false});
         if (found.hits != 0)
           held.push_back(found.places.front());
         break;

@@ -26,9 +26,9 @@ prefix_search search_for(size_t objects, bool hold, const std::vector<tier_kind>
   return {of, chain(0, objects), tiers};
 }
 
-/// Answers with the first `present` objects of the slice, held under ids from 1 on.
-probe_answer answer(prefix_search& search, size_t present, bool hold = false) {
-  auto asked = search.probe();
+/// Answers with the first `present` objects that the tier is asked for, held under ids from 1 on.
+probe_answer answer(prefix_search& search, size_t tier, size_t present, bool hold = false) {
+  auto asked = *search.probe(tier);
   size_t objects = std::min(asked.range.count, asked.objects->size());
   probe_answer made;
   made.present = object_bitmap(objects);
@@ -61,11 +61,11 @@ TEST(PrefixSearch, AShortRequestIsOneSliceAndItsProbeNotesTheAccess) {
   auto search = search_for(slice, true, {tier_kind::host}, space(), true);
   ASSERT_TRUE(search.next_slice());
   EXPECT_TRUE(search.one_slice());
-  auto asked = search.probe();
+  auto asked = *search.probe(0);
   EXPECT_TRUE(asked.hold);
   EXPECT_TRUE(asked.note_access);
   EXPECT_EQ(asked.range.count, slice);
-  search.add(0, answer(search, 5, true));
+  search.add(0, answer(search, 0, 5, true));
   EXPECT_FALSE(search.next_slice());
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
@@ -77,13 +77,13 @@ TEST(PrefixSearch, GoesOnWhileTheTiersTogetherHaveTheSlice) {
   auto search = search_for(3 * slice, true, {tier_kind::host, tier_kind::disk}, space(), true);
   ASSERT_TRUE(search.next_slice());
   EXPECT_FALSE(search.one_slice());
-  EXPECT_FALSE(search.probe().note_access);
-  search.add(0, answer(search, 3, true));
-  search.add(1, answer(search, slice));
+  EXPECT_FALSE(search.probe(0)->note_access);
+  search.add(0, answer(search, 0, 3, true));
+  search.add(1, answer(search, 1, slice));
   ASSERT_TRUE(search.next_slice());
-  EXPECT_EQ(search.probe().range.first, slice);
-  search.add(0, answer(search, slice - 1, true));
-  search.add(1, answer(search, 0));
+  EXPECT_EQ(search.probe(0)->range.first, slice);
+  search.add(0, answer(search, 0, slice - 1, true));
+  search.add(1, answer(search, 1, 0));
   EXPECT_FALSE(search.next_slice()) << "the chain has ended";
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
@@ -93,8 +93,10 @@ TEST(PrefixSearch, GoesOnWhileTheTiersTogetherHaveTheSlice) {
   ASSERT_TRUE(some);
   auto& used = *some;
   ASSERT_EQ(used.size(), 2u);
-  EXPECT_EQ(used[0].ids.size(), 3 + slice - 1);
-  EXPECT_EQ(used[0].ids[3], object_id{slice + 1}) << "what is held of the second slice follows";
+  EXPECT_EQ(used[0].chains, 1u);
+  EXPECT_EQ(used[0].ids.size(), 2 * slice - 1);
+  EXPECT_EQ(used[0].ids[3], object_id{}) << "what is not held leaves a gap";
+  EXPECT_EQ(used[0].ids[slice], object_id{slice + 1});
   EXPECT_TRUE(used[1].ids.empty());
 }
 
@@ -102,17 +104,17 @@ TEST(PrefixSearch, AHoldThatBeginsLateHasItsObjectsAtTheirPlaces) {
   auto search =
       search_for(3 * slice, true, {tier_kind::host, tier_kind::disk, tier_kind::disk}, space(), true);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, slice, true));
-  search.add(1, answer(search, 0));
-  search.add(2, answer(search, 0));
+  search.add(0, answer(search, 0, slice, true));
+  search.add(1, answer(search, 1, 0));
+  search.add(2, answer(search, 2, 0));
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0));
-  search.add(1, answer(search, slice, true));
-  search.add(2, answer(search, 0));
+  search.add(0, answer(search, 0, 0));
+  search.add(1, answer(search, 1, slice, true));
+  search.add(2, answer(search, 2, 0));
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0));
-  search.add(1, answer(search, 0));
-  search.add(2, answer(search, 0));
+  search.add(0, answer(search, 0, 0));
+  search.add(1, answer(search, 1, 0));
+  search.add(2, answer(search, 2, 0));
   EXPECT_FALSE(search.next_slice());
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
@@ -126,16 +128,57 @@ TEST(PrefixSearch, AHoldThatBeginsLateHasItsObjectsAtTheirPlaces) {
   EXPECT_TRUE((*used)[2].ids.empty()) << "it holds nothing";
 }
 
+TEST(PrefixSearch, ATierBelowIsAskedOnlyBehindWhatFasterTiersHave) {
+  auto search = search_for(100, true, {tier_kind::host, tier_kind::disk}, space(), true);
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0, 70, true));
+  EXPECT_EQ(search.bytes_in_memory(), 70u * 8192);
+  auto asked = search.probe(1);
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->range.first, 64u) << "whole words of a bitmap";
+  EXPECT_EQ(asked->range.count, 36u);
+  EXPECT_EQ(asked->chains, 1u);
+  search.add(1, answer(search, 1, 20, true));
+  EXPECT_EQ(search.bytes_in_memory(), 70u * 8192);
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  ASSERT_EQ(found.plan().found_chunks, 84u);
+  EXPECT_EQ(found.plan().chunk_tiers[69], tier_kind::host);
+  EXPECT_EQ(found.plan().chunk_tiers[70], tier_kind::disk);
+  auto held = found.take_holds();
+  ASSERT_EQ(held.size(), 2u);
+  ASSERT_EQ(held[1].held->places().size(), 84u);
+  EXPECT_FALSE(held[1].held->places()[63].present());
+  EXPECT_EQ(held[1].held->places()[64].id, object_id{65});
+}
+
+TEST(PrefixSearch, ATierBelowIsNotAskedIfFasterTiersHaveEverythingUnlessForCopies) {
+  auto search = search_for(2 * slice, true, {tier_kind::host, tier_kind::gpu, tier_kind::disk});
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0, slice, true));
+  EXPECT_TRUE(search.probe(1)) << "a GPU's tier is faster";
+  search.add(1, answer(search, 1, 0));
+  EXPECT_FALSE(search.probe(2));
+  auto copies = search.probe(2, true);
+  ASSERT_TRUE(copies);
+  EXPECT_EQ(copies->range.first, 0u);
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0, 0));
+  search.add(1, answer(search, 1, slice, true));
+  EXPECT_FALSE(search.probe(2));
+  EXPECT_EQ(search.bytes_in_memory(), slice * 8192);
+}
+
 TEST(PrefixSearch, WithTrailingPoolsEverythingIsSearched) {
   auto search = search_for(2 * slice, true, {tier_kind::host}, space(1), true);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0));
+  search.add(0, answer(search, 0, 0));
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0));
+  search.add(0, answer(search, 0, 0));
   EXPECT_FALSE(search.next_slice());
   auto one = search_for(2, true, {tier_kind::host}, space(1), true);
   ASSERT_TRUE(one.next_slice());
-  EXPECT_FALSE(one.probe().note_access) << "which states are used is known afterwards";
+  EXPECT_FALSE(one.probe(0)->note_access) << "which states are used is known afterwards";
 }
 
 TEST(PrefixSearch, AGpusTierIsFasterThanHostMemoryAndReadBehindIt) {

@@ -189,7 +189,7 @@ TEST_F(AllocationQueue, WhatOnlyTheEndOfLeasesMakesFreeIsToldAtOnce) {
   objects.charges(ledger);
   take({6, 1});
   auto account = ledger->open();
-  auto leased = objects.probe(*chain(0, 1), true, false).places;
+  auto leased = objects.probe({chain(0, 1), true, false}).places;
   auto lease = account->charge(std::make_shared<object_hold>(release_sink_ptr{}, leased));
   auto transfer = hold(1);
   auto large = ask({3}), small = ask({2});
@@ -212,7 +212,7 @@ TEST_F(AllocationQueue, WhatNothingButLeasesHoldsIsToldAtOnceHoweverItIsScattere
   objects.charges(ledger);
   auto taken = take({3, 1, 3, 1});
   auto account = ledger->open();
-  auto leased = objects.probe(*chain(1, 1), true, false).places;
+  auto leased = objects.probe({chain(1, 1), true, false}).places;
   auto lease = account->charge(std::make_shared<object_hold>(release_sink_ptr{}, leased));
   auto large = ask({5});
   make_room({0, 2, 3});

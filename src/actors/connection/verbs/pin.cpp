@@ -17,6 +17,7 @@ task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named));
   auto question = lookup_of(request, space->space, prefix);
   question.hold = true; // charged to nobody's share: pins have their own bound
+  question.copies = true;
   size_t objects = question.objects.size();
   co_await request.room(objects);
   auto found = co_await request.look_up(std::move(question));
