@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -20,6 +21,30 @@ from terrace.remote import NoRoom, Store, fs, host, parse_bytes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOM = 64 << 10
+
+# A client that gives a Mooncake store memory, until its input ends.
+GIVER = """
+import socket, sys
+while socket.socket().connect_ex(("127.0.0.1", int(sys.argv[1]))):
+    pass
+from mooncake.store import MooncakeDistributedStore
+store = MooncakeDistributedStore()
+assert store.setup("127.0.0.1", "P2PHANDSHAKE", 64 << 20, 16 << 20, "tcp", "", "127.0.0.1:" + sys.argv[1]) == 0
+print("gives", flush=True)
+sys.stdin.read()
+import os
+os._exit(0)
+"""
+
+
+def has_mooncake() -> bool:
+    try:
+        return importlib.util.find_spec("mooncake.store") is not None and bool(importlib.import_module("mooncake.store"))
+    except ImportError:
+        return False
+
+
+HAS_MOONCAKE = has_mooncake()
 
 
 def buffer_of(data: bytes) -> memoryview:
@@ -338,6 +363,36 @@ class Processes(unittest.TestCase):
             buffer = memoryview(bytearray(5))
             self.assertEqual(fs.Store(path=folder).get_into(["k"], [buffer]), [5])
             self.assertEqual(bytes(buffer), b"value")
+
+    @unittest.skipUnless(HAS_MOONCAKE, "Mooncake is not installed, or libibverbs is not")
+    def test_mooncake_keeps_values_in_the_memory_of_its_clients(self) -> None:
+        with socket.socket() as free, socket.socket() as other:
+            free.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", 0))
+            port, metrics = free.getsockname()[1], other.getsockname()[1]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        master = subprocess.Popen([Path(sys.executable).parent / "mooncake_master", f"-rpc_port={port}", f"-metrics_port={metrics}"], **quiet)
+        self.addCleanup(master.wait)
+        self.addCleanup(master.kill)
+        giver = subprocess.Popen([sys.executable, "-c", GIVER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL)
+        self.addCleanup(giver.communicate)
+        assert giver.stdout
+        self.assertEqual(giver.stdout.readline(), b"gives\n")
+        daemon = self.start("mooncake", f"master=127.0.0.1:{port}")
+        self.assertEqual(answer(daemon.recv(ROOM)), (host.HELLO, False, 0, [], "mooncake"))
+        os.pwrite(self.memory, b"value", 0)
+        self.assertEqual(self.ask(daemon, host.PUT, ("a/{k}", 0, 5)), [1])
+        self.assertEqual(self.ask(daemon, host.EXISTS, ("a/{k}", 0, 0), ("l", 0, 0)), [1, 0])
+        self.assertEqual(self.ask(daemon, host.GET, ("a/{k}", 4096, 100), ("l", 8192, 5), ("a/{k}", 12288, 2)), [5, -1, 5])
+        self.assertEqual(os.pread(self.memory, 5, 4096), b"value")
+        self.assertEqual(self.ask(daemon, host.GET, ("a/{k}", 4096, 0)), [5])
+        os.pwrite(self.memory, b"other", 0)
+        self.assertEqual(self.ask(daemon, host.PUT, ("a/{k}", 0, 5)), [1], "it replaces what is there")
+        self.assertEqual(self.ask(daemon, host.GET, ("a/{k}", 4096, 5)), [5])
+        self.assertEqual(os.pread(self.memory, 5, 4096), b"other")
+        self.assertEqual(self.ask(daemon, host.REMOVE, ("a/{k}", 0, 0), ("l", 0, 0)), [1, 1])
+        self.assertEqual(self.ask(daemon, host.EXISTS, ("a/{k}", 0, 0)), [0])
 
 
 if __name__ == "__main__":

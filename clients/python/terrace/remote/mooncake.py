@@ -6,8 +6,8 @@
     devices   RDMA devices, with commas between them
     host      name or address of this machine, for others; by default the one by which it reaches the master
 
-The processes give the store no memory of theirs: run Mooncake's own clients for that. It evicts by its own rules, also tokens
-(docs/remote.md). It needs the package mooncake-transfer-engine, or mooncake-transfer-engine-non-cuda, and libibverbs.
+The processes give the store no memory of theirs: run Mooncake's own clients for that. It evicts by its own rules; values of up to 4 KiB, such
+as tokens, are pinned. It needs the package mooncake-transfer-engine, or mooncake-transfer-engine-non-cuda, and libibverbs.
 """
 
 import socket
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from . import ABSENT, NoRoom, address_of
 
 _NO_SUCH_OBJECT, _NO_SPACE = -704, (-200, -1000)
+_SMALL = 4 << 10
 _LOCAL_BYTES = 64 << 20  # of a client itself; values do not pass through it
 
 
@@ -32,11 +33,13 @@ class Store:
     def __init__(
         self, master: str = "", metadata: str = "P2PHANDSHAKE", protocol: str = "tcp", devices: str = "", host: str = ""
     ) -> None:
-        from mooncake.store import MooncakeDistributedStore  # type: ignore[import-not-found]
+        from mooncake.store import MooncakeDistributedStore, ReplicateConfig  # type: ignore[import-not-found]
 
         if not master.rpartition(":")[2].isdigit():
             raise ValueError(f'master "{master}": expected the address of the master, such as 10.0.0.7:50051')
         self._store = MooncakeDistributedStore()
+        self._evicted, self._pinned = ReplicateConfig(), ReplicateConfig()
+        self._pinned.with_hard_pin = True
         failed = self._store.setup(host or _own_address(master), metadata, 0, _LOCAL_BYTES, protocol, devices, master)
         if failed:
             raise ValueError(f"Mooncake's client cannot be used (code {failed}): is the master at {master}, and metadata as it has it?")
@@ -60,7 +63,14 @@ class Store:
         return [self._length(key, buffer, one) for key, buffer, one in zip(keys, buffers, read, strict=True)]
 
     def put_from(self, keys: Sequence[str], buffers: Sequence[memoryview]) -> None:
-        done = self._store.batch_upsert_from(list(keys), [address_of(b) for b in buffers], [len(b) for b in buffers])
+        for config, is_small in ((self._pinned, True), (self._evicted, False)):
+            chosen = [(key, buffer) for key, buffer in zip(keys, buffers, strict=True) if (len(buffer) <= _SMALL) == is_small]
+            if chosen:
+                self._put(chosen, config)
+
+    def _put(self, values: Sequence[tuple[str, memoryview]], config: object) -> None:
+        memory = [address_of(buffer) for _, buffer in values]
+        done = self._store.batch_upsert_from([key for key, _ in values], memory, [len(buffer) for _, buffer in values], config)
         for code in done:
             if code in _NO_SPACE:
                 raise NoRoom("Mooncake has no room: give it more memory (global_segment_size of its clients)")
