@@ -160,7 +160,8 @@ def main() -> None:
         sys.exit("usage: python3 -m terrace.remote NAME [OPTIONS]; the daemon starts it (docs/remote.md)")
     for number in (SOCKET, BUFFER):  # what the plugin starts does not have them
         os.set_inheritable(number, False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the daemon as well, which ends us
+    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or systemd sends them to the daemon as well, which ends us
+        signal.signal(number, signal.SIG_IGN)
     connected = socket.socket(fileno=SOCKET)
     name = sys.argv[1]
     try:
