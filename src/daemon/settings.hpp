@@ -93,10 +93,10 @@ struct redis_options {
   friend bool operator==(const redis_options&, const redis_options&) = default;
 };
 
-/// [[remote]]: the remote tier of a trust group, on Valkey or Redis servers or in a bucket. There is none by default.
+/// [[remote]]: the remote tier of a trust group, on Valkey or Redis servers, in a bucket or behind a plugin. There is none by default.
 struct remote_options {
   /// At least: it answers later than a server with its values in memory.
-  static constexpr std::chrono::milliseconds lookup_budget_of_bucket{50};
+  static constexpr std::chrono::milliseconds lookup_budget_of_bulk{50};
   /// Values of `demotion`. At its end a daemon would write down for nobody what `write_back` had not written yet.
   static constexpr std::array<std::string_view, 2> demotions{"selective", "write_through"};
 

@@ -295,7 +295,8 @@ problems remote_options::contradictions() const {
   problems found;
   if (auto parsed = remote::parse_store_address(address); !parsed)
     found.push_back({"remote.address", address.empty() ? "is missing" : "is \"" + address + "\"",
-                     parsed.error().text, "write the address of a Valkey or Redis server, or of a bucket"});
+                     parsed.error().text,
+                     "write the address of a Valkey or Redis server, of a bucket or of a plugin"});
   const auto where = remote::parse_store_address(address);
   const std::pair<const char*, const std::string*> passwords[] = {
       {"remote.password_file", &password_file}, {"remote.sentinel_password_file", &sentinel_password_file}};
@@ -306,6 +307,11 @@ problems remote_options::contradictions() const {
     found.push_back({"remote.sentinel_password_file",
                      "is \"" + sentinel_password_file + "\", but the address names no sentinels",
                      "an address that begins with sentinel:// or sentinel+tls://", "remove the option"});
+  if (!password_file.empty() && where && where->at == remote::store_address::kind::plugin)
+    found.push_back(
+        {"remote.password_file", "is \"" + password_file + "\", but the address names a plugin",
+         "a server or a bucket that asks for a password",
+         "remove the option; a plugin gets what it needs by options of its own, behind '?' in address"});
   const std::pair<const char*, const std::string*> of_tls[] = {{"remote.tls_ca_file", &tls_ca_file},
                                                                {"remote.tls_client_file", &tls_client_file}};
   for (const auto& [option, value] : of_tls) {

@@ -189,9 +189,9 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
                      .names = std::move(*names)};
     plan.tier.demotion = demotion_of(options.demotion);
     plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
-    const bool is_bucket = plan.address.at == remote::store_address::kind::bucket;
-    plan.lookup_budget = std::max(options.lookup_budget, is_bucket ? remote_options::lookup_budget_of_bucket
-                                                                   : std::chrono::milliseconds(0));
+    plan.lookup_budget =
+        std::max(options.lookup_budget, plan.address.is_bulk() ? remote_options::lookup_budget_of_bulk
+                                                               : std::chrono::milliseconds(0));
     auto credentials = read_credentials(options);
     if (!credentials)
       return tl::unexpected(credentials.error());

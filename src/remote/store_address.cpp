@@ -73,7 +73,8 @@ result<store_address> parse_server(std::string_view text, bool tls) {
     return fail(errc::bad_request,
                 "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
                 "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS, sentinel:// for "
-                "sentinels, cluster:// for nodes of a cluster or s3:// for a bucket, was expected");
+                "sentinels, cluster:// for nodes of a cluster, s3:// for a bucket or plugin:// for a plugin, "
+                "was expected");
   return std::move(*parsed);
 }
 
@@ -173,6 +174,48 @@ result<store_address> parse_bucket(std::string_view text, bool tls) {
   return made;
 }
 
+/// The name of a Python module: "fs", or "company.kv_store".
+bool is_module_name(std::string_view text) {
+  const auto may_begin = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_'; };
+  bool begins = true; // a word
+  for (const unsigned char c : text) {
+    if (begins ? !may_begin(c) : !may_begin(c) && std::isdigit(c) == 0 && c != '.')
+      return false;
+    begins = c == '.';
+  }
+  return !begins && text.size() <= store_address::plugin_name_bytes_max;
+}
+
+/// Options such as "path=/mnt/kv&bytes=1TiB"; the plugin itself knows which there are.
+bool are_plugin_options(std::string_view text) {
+  while (!text.empty()) {
+    const auto one = text.substr(0, text.find('&'));
+    if (one.find('=') == std::string_view::npos || one.front() == '=')
+      return false;
+    text.remove_prefix(one.size());
+    if (text.size() == 1)
+      return false; // nothing behind the last '&'
+    text.remove_prefix(text.empty() ? 0 : 1);
+  }
+  return true;
+}
+
+result<store_address> parse_plugin(std::string_view text) {
+  const auto question = std::min(text.find('?'), text.size());
+  store_address made{.at = store_address::kind::plugin};
+  made.plugin = text.substr(0, question);
+  made.plugin_options = text.substr(std::min(question + 1, text.size()));
+  const bool printable =
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
+  if (!is_module_name(made.plugin) || !printable ||
+      made.plugin_options.size() > store_address::plugin_options_bytes_max || question + 1 == text.size() ||
+      !are_plugin_options(made.plugin_options))
+    return fail(errc::bad_request,
+                "the name of a plugin, and its options without spaces (write %20 for one), such as "
+                "plugin://fs?path=/mnt/kv&bytes=1TiB, were expected");
+  return made;
+}
+
 } // namespace
 
 bool knows_buckets() { return TERRACE_WITH_CURL != 0; }
@@ -186,7 +229,7 @@ result<store_address> parse_store_address(std::string_view text) {
   } constexpr schemes[] = {{"rediss://", server, true},          {"sentinel://", sentinels, false},
                            {"sentinel+tls://", sentinels, true}, {"cluster://", cluster, false},
                            {"cluster+tls://", cluster, true},    {"s3://", bucket, false},
-                           {"s3+tls://", bucket, true}};
+                           {"s3+tls://", bucket, true},          {"plugin://", plugin, false}};
   auto where = text;
   store_address::kind at = server;
   bool tls = false;
@@ -207,6 +250,7 @@ result<store_address> parse_store_address(std::string_view text) {
   auto parsed = at == sentinels ? parse_sentinels(where)
                 : at == cluster ? parse_cluster(where)
                 : at == bucket  ? parse_bucket(where, tls)
+                : at == plugin  ? parse_plugin(where)
                                 : parse_server(where, tls);
   if (!parsed)
     return parsed;

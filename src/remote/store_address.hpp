@@ -13,11 +13,13 @@ namespace terrace::remote {
 
 struct store_address {
   static constexpr size_t guides_max = 16;
-  enum class kind : uint8_t { server, sentinels, cluster, bucket };
+  static constexpr size_t plugin_name_bytes_max = 128, plugin_options_bytes_max = 1'024;
+  enum class kind : uint8_t { server, sentinels, cluster, bucket, plugin };
 
   std::string text; ///< as it was given
   sockaddr_storage bytes{};
-  socklen_t length = 0; ///< 0: guides tell where the server is, or the servers are; or it is a bucket
+  socklen_t length =
+      0; ///< 0: guides tell where the server is, or the servers are; or it is a bucket or a plugin
 
   bool tls = false;
   std::string name{}; ///< with TLS: what the server's certificate is for, a host or the numeric address
@@ -30,6 +32,11 @@ struct store_address {
   std::string bucket{}; ///< its name
   std::string region{}; ///< of a bucket
 
+  std::string plugin{};         ///< its name, or that of its Python module
+  std::string plugin_options{}; ///< what the plugin is given: what stands behind '?'
+
+  /// Values are few and large there, and answers take milliseconds.
+  bool is_bulk() const { return at == kind::bucket || at == kind::plugin; }
   bool at_path() const { return bytes.ss_family == AF_UNIX; }
 };
 
@@ -38,7 +45,7 @@ struct store_address {
 /// "cluster://10.0.0.7:6379,10.0.0.8:6379" some nodes of a cluster; "sentinel+tls://" and "cluster+tls://" are with TLS for all. With
 /// "?name=NAME" at the end, the certificates are for a name. Names of hosts are not resolved, because that blocks.
 /// "s3://HOST:PORT/BUCKET", or "s3+tls://HOST/BUCKET?region=REGION", names a bucket; there the host may have a name, which libcurl
-/// resolves.
+/// resolves. "plugin://NAME?key=value&key=value" names a plugin (plugin_frames.hpp) and its own options, which it checks itself.
 /// Errors: `bad_request` with what was expected.
 result<store_address> parse_store_address(std::string_view text);
 

@@ -1,5 +1,5 @@
 // What is asked of a remote store, whatever it speaks, and what comes back: the seam between the actor that uses a store and the
-// client of one kind of it (valkey_connection.hpp, actors/remote/s3_link.cpp).
+// client of one kind of it (valkey_connection.hpp, actors/remote/s3_link.cpp, actors/remote/plugin_link.cpp).
 //
 // Any number of commands may be asked before the first has finished. A payload is sent from where it lies, and received where it
 // shall lie. Commands with tag 0 finish in their order; where a store answers several at a time, others finish when they are done.

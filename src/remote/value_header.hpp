@@ -6,7 +6,7 @@
 // (value_cipher.hpp) is authentic as well; its digest is another one than the chunk's, and it has no checksum of the payload, which would
 // tell equal payloads.
 //
-// An object whose payload is longer than `part_bytes` (in a bucket `bucket_part_bytes`) is several values, so that a store serves other requests in
+// An object whose payload is longer than `part_bytes` (in a bucket or with a plugin `bulk_part_bytes`) is several values, so that a store serves other requests in
 // between. All parts carry the writer's generation; parts of two writers do not make an object.
 //
 //   offset  bytes  field (little-endian)
@@ -48,7 +48,8 @@ constexpr size_t value_header_bytes = 256;
 constexpr uint32_t value_header_version = 1, sealed_value_header_version = 2;
 constexpr uint64_t part_bytes =
     1 << 20; ///< of payload in one value, in a server that answers one after the other
-constexpr uint64_t bucket_part_bytes = 8 << 20; ///< the same in a bucket, where each value costs a request
+constexpr uint64_t bulk_part_bytes =
+    8 << 20; ///< the same in a bucket or with a plugin, where each value costs a request
 
 /// How a value was encrypted. None of it is secret.
 struct value_seal {

@@ -3,6 +3,7 @@
 // although it is not the expected object, encrypted or not.
 #include "index/payload_checksum.hpp"
 #include "promise.hpp"
+#include "remote/plugin_frames.hpp"
 #include "remote/tls_stream.hpp"
 #include "remote/valkey_connection.hpp"
 #include "remote/value_cipher.hpp"
@@ -129,6 +130,21 @@ std::string read_encrypted(std::string_view stream, size_t piece) {
   return {};
 }
 
+/// The same bytes as an answer of a plugin: it is exactly what was asked for, or an error.
+void read_plugin(std::string_view frame) {
+  const auto bytes = std::as_bytes(std::span(frame));
+  for (auto verb :
+       {plugin_verb::exists, plugin_verb::get, plugin_verb::put, plugin_verb::make, plugin_verb::remove}) {
+    plugin_request to(verb, 1);
+    to.add("k", 0);
+    to.add("l", payload_bytes);
+    if (auto answer = parse_plugin_answer(bytes, to))
+      fuzz::promise(answer->numbers.size() == 2 && frame.size() >= 40, "there is a number for each item");
+  }
+  if (auto greeting = parse_plugin_greeting(bytes))
+    fuzz::promise(frame.size() >= 24 && frame.size() <= 24 + plugin_text_bytes_max, "a greeting is bounded");
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -136,6 +152,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
   open_changed(stream);
+  read_plugin(stream);
   auto whole = read(stream, SIZE_MAX);
   auto cut = read(stream, size_t{data[0]} % 61 + 1);
   // The commands are sent once the server is ready, so a reply that comes along with the greeting answers none.

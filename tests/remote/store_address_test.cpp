@@ -140,6 +140,36 @@ TEST(StoreAddress, OfABucketNeedsLibcurl) {
   EXPECT_NE(refused.error().text.find("libcurl4-openssl-dev"), std::string::npos);
 }
 
+TEST(StoreAddress, MayNameAPlugin) {
+  auto fs = parse_store_address("plugin://fs?path=/mnt/kv%20cache&bytes=1TiB&empty=");
+  ASSERT_TRUE(fs) << fs.error().text;
+  EXPECT_EQ(fs->at, store_address::kind::plugin);
+  EXPECT_EQ(fs->plugin, "fs");
+  EXPECT_EQ(fs->plugin_options, "path=/mnt/kv%20cache&bytes=1TiB&empty=");
+  EXPECT_EQ(fs->length, 0U);
+  EXPECT_TRUE(fs->is_bulk());
+  auto own = parse_store_address("plugin://company.kv_store2");
+  ASSERT_TRUE(own) << own.error().text;
+  EXPECT_EQ(own->plugin, "company.kv_store2");
+  EXPECT_EQ(own->plugin_options, "");
+}
+
+TEST(StoreAddress, OfAPluginIsAModuleWithOptions) {
+  for (const std::string& text :
+       {std::string("plugin://"), std::string("plugin://?a=b"), std::string("plugin://2fs"),
+        std::string("plugin://fs."), std::string("plugin://.fs"), std::string("plugin://a..b"),
+        std::string("plugin://a/b"), std::string("plugin://-m"), std::string("plugin://fs?"),
+        std::string("plugin://fs?path"), std::string("plugin://fs?=x"), std::string("plugin://fs?a=b&"),
+        std::string("plugin://fs?a=b&c"), std::string("plugin://fs?a=b c"), std::string("plugin://fs?a=b\n"),
+        std::string("plugin://fs?a=\x80"), "plugin://" + std::string(129, 'f'),
+        "plugin://fs?a=" + std::string(1'023, 'b')}) {
+    auto parsed = parse_store_address(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_NE(parsed.error().text.find("plugin://fs?path=/mnt/kv&bytes=1TiB, were expected"),
+              std::string::npos);
+  }
+}
+
 TEST(StoreAddress, AnythingElseIsRefused) {
   for (const std::string& text : {std::string(""),
                                   std::string("valkey.example:6379"),

@@ -109,8 +109,8 @@ TEST(ValueHeader, PartsCoverThePayload) {
     EXPECT_EQ(covered, bytes);
     EXPECT_EQ(bytes_of_part(bytes, parts_of(bytes)), 0u);
   }
-  EXPECT_EQ(parts_of(bucket_part_bytes, bucket_part_bytes), 1u);
-  EXPECT_EQ(bytes_of_part(bucket_part_bytes + 5, 1, bucket_part_bytes), 5u);
+  EXPECT_EQ(parts_of(bulk_part_bytes, bulk_part_bytes), 1u);
+  EXPECT_EQ(bytes_of_part(bulk_part_bytes + 5, 1, bulk_part_bytes), 5u);
   EXPECT_EQ(parts_of(0), 1u);
   EXPECT_EQ(parts_of(part_bytes), 1u);
   EXPECT_EQ(parts_of(part_bytes + 1), 2u);

@@ -25,22 +25,20 @@ constexpr uint64_t tags_of(uint64_t node, uint64_t link) {
 
 auto nodes_now() { return std::chrono::steady_clock::now(); }
 
-bool is_bucket(const remote_plan& plan) { return plan.address.at == remote::store_address::kind::bucket; }
-
 std::chrono::nanoseconds patience_of(const remote_plan& plan) {
-  const auto least = is_bucket(plan) ? remote_store::patience_of_bucket : remote_store::patience_min;
+  const auto least = plan.address.is_bulk() ? remote_store::patience_of_bulk : remote_store::patience_min;
   return std::max<std::chrono::nanoseconds>(least, 4 * plan.lookup_budget);
 }
 
-/// A connection to a bucket has one value under way, so there are some at a time.
+/// A connection to a bucket has one value under way, and a plugin is given some at a time.
 remote::byte_window window_of(const remote_plan& plan) {
-  constexpr uint64_t of_bucket = 4 * remote::bucket_part_bytes;
-  return is_bucket(plan) ? remote::byte_window({.smallest_bytes = of_bucket}) : remote::byte_window();
+  constexpr uint64_t of_bulk = 4 * remote::bulk_part_bytes;
+  return plan.address.is_bulk() ? remote::byte_window({.smallest_bytes = of_bulk}) : remote::byte_window();
 }
 
 std::chrono::nanoseconds patience_for_writes_of(const remote_plan& plan) {
   const auto least =
-      is_bucket(plan) ? remote_store::patience_of_bucket_for_writes : remote_store::patience_for_writes;
+      plan.address.is_bulk() ? remote_store::patience_of_bulk_for_writes : remote_store::patience_for_writes;
   return std::max<std::chrono::nanoseconds>(least, patience_of(plan));
 }
 

@@ -1,4 +1,4 @@
-// REMOTE STORE: the mover of a remote tier, which is a Valkey or Redis server, a cluster of them or a bucket that several machines share,
+// REMOTE STORE: the mover of a remote tier, which is a Valkey or Redis server, a cluster of them, a bucket or a plugin's store that several machines share,
 // and the keeper of the tier's index.
 //
 // The index has what this daemon believes to be in the store: what it has written there, and what it has found there for
@@ -10,7 +10,7 @@
 // used. Values of Redis clients, which may be replaced, are named by a key of this run, so that no other machine finds them.
 //
 // There are three links to a server, because replies come in order: questions do not wait behind payloads, nor reads behind
-// what is written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command (8 MiB to a bucket).
+// what is written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command (8 MiB to a bucket or a plugin).
 //
 // Clients wait for questions and reads. A server that says nothing to one of them for `patience` ends all three connections:
 // who waits is answered `away`, once the kernel no longer accesses its memory, and until the server has let us in again requests
@@ -20,7 +20,7 @@
 // when a command was redirected or a node is lost; the command goes on where the node says.
 //
 // A bucket of an S3 store is such a server as well: its links have several HTTP connections each, and answer what was asked of them
-// when it is done. It cannot tell of changes.
+// when it is done. It cannot tell of changes. A plugin cannot either; each of its links is a process (plugin_link.cpp).
 //
 // In a realm that encrypts (remote/value_cipher.hpp), values are encrypted into memory of their own before they are written, and decrypted
 // where they were received before anybody is told of them. That is done here, one after the other and `values_bytes` in a turn, so that
@@ -121,8 +121,8 @@ class remote_store {
   static constexpr size_t first_slice_of_bucket = 8;
   /// A store with slow round trips, for which lookups get more time, gets more as well.
   static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
-  /// Each request to a bucket may take so long, because its store consists of files and gateways.
-  static constexpr std::chrono::milliseconds patience_of_bucket{2'000}, patience_of_bucket_for_writes{10'000};
+  /// Each request to a bucket or a plugin may take so long, because its store consists of files and gateways.
+  static constexpr std::chrono::milliseconds patience_of_bulk{2'000}, patience_of_bulk_for_writes{10'000};
   /// Nodes of a cluster are asked for its slots no more often.
   static constexpr std::chrono::milliseconds between_maps{100};
   /// The same of a cluster that does not say who has a slot, or does not serve.
@@ -283,7 +283,9 @@ class remote_store {
 
   // ---- the connections ----
   bool in_cluster() const { return with_.plan.address.at == remote::store_address::kind::cluster; }
-  uint64_t bytes_of_each() const { return is_bucket() ? remote::bucket_part_bytes : remote::part_bytes; }
+  uint64_t bytes_of_each() const {
+    return with_.plan.address.is_bulk() ? remote::bulk_part_bytes : remote::part_bytes;
+  }
   bool is_bucket() const { return with_.plan.address.at == remote::store_address::kind::bucket; }
   node* add_node(remote::store_address address);
   node* node_at(const std::string& address);

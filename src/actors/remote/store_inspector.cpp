@@ -36,7 +36,7 @@ class store_inspector {
   using self_pointer = caf::stateful_actor<shell, runtime::homed<interface::base>>*;
 
   static constexpr uint64_t link_tags = 16, pause_tag = 1;
-  static constexpr std::chrono::seconds patience{1}, patience_with_bucket{5};
+  static constexpr std::chrono::seconds patience{1}, patience_of_bulk{5};
   static constexpr uint32_t keys_per_s = 20'000;
   static constexpr uint32_t page_keys = 512, pages_per_s = 40; ///< at most
   static constexpr size_t removed_at_once = 4'096;
@@ -103,7 +103,7 @@ class store_inspector {
         : address(std::move(where)),
           link(make_link(
               address, {.first_tag = link_tags + by.servers_.size() * store_link::tags,
-                        .silence_max = by.is_bucket() ? patience_with_bucket : patience,
+                        .silence_max = by.plan_.address.is_bulk() ? patience_of_bulk : patience,
                         .submit =
                             [&by](runtime::io_request request, uint64_t tag) {
                               return by.self_->port().submit(
@@ -126,7 +126,6 @@ class store_inspector {
   };
 
   bool in_cluster() const { return plan_.address.at == remote::store_address::kind::cluster; }
-  bool is_bucket() const { return plan_.address.at == remote::store_address::kind::bucket; }
   size_t expected() const {
     size_t all = 0;
     for (const auto& each : servers_)
@@ -186,7 +185,7 @@ class store_inspector {
   task<> connected(asked_server& to) {
     task_event there;
     now_ = &to;
-    if (to.address.length == 0 && !is_bucket()) {
+    if (to.address.length == 0 && !to.address.is_bulk()) {
       failure_ = in_cluster() ? "its address is not numeric: set cluster-preferred-endpoint-type ip"
                               : "no sentinel has told where the server is";
       co_return;

@@ -7,6 +7,8 @@
 namespace terrace::actors {
 
 std::unique_ptr<store_link> make_link(const remote::store_address& address, store_link::callbacks call) {
+  if (address.at == remote::store_address::kind::plugin)
+    return make_plugin_link(std::move(call));
 #if TERRACE_WITH_CURL
   if (address.at == remote::store_address::kind::bucket)
     return make_s3_link(std::move(call));

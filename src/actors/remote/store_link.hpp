@@ -71,6 +71,8 @@ class store_link {
 
 /// The link to a bucket (s3_link.cpp). Precondition: remote::knows_buckets().
 std::unique_ptr<store_link> make_s3_link(store_link::callbacks call);
+/// The link to a plugin, which is a process (plugin_link.cpp).
+std::unique_ptr<store_link> make_plugin_link(store_link::callbacks call);
 
 std::unique_ptr<store_link> make_link(const remote::store_address& address, store_link::callbacks call);
 

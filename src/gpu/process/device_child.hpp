@@ -1,13 +1,12 @@
 // The process of a GPU, as its parent sees it.
 #pragma once
 
+#include "base/child_program.hpp"
 #include "base/error.hpp"
-#include "base/unique_fd.hpp"
 #include "gpu/device.hpp"
 
 #include <memory>
 #include <string>
-#include <sys/types.h>
 
 namespace terrace::gpu {
 
@@ -29,32 +28,11 @@ result<std::string> canonical_device_name(const std::string& name);
 /// `not_found` for a device that the driver does not show.
 result<opened_device> open_device(const std::string& name);
 
-/// The descriptor of the socket in the process.
-constexpr int process_socket = 3;
+/// The process of a GPU, as its parent sees it: this program, started again. It ends when its socket closes.
+using device_child = child_program;
+constexpr int process_socket = child_program::socket_number;
 
-/// Move-only. Its destructor kills the process; an owner that waits for its end uses the pidfd before.
-class device_child {
- public:
-  /// Starts this program again with `--gpu DEVICE`. Blocks for about a millisecond. Errors: `no_space`, `internal`.
-  static result<device_child> start(const std::string& device);
-
-  device_child() = default;
-  device_child(device_child&&) noexcept = default;
-  device_child& operator=(device_child&& other) noexcept;
-  ~device_child() { kill(); }
-
-  pid_t pid() const { return pid_; }
-  int pidfd() const { return pidfd_.get(); } ///< readable once it has ended
-  /// The process ends when its socket closes. The ring shares the socket; null before the start.
-  const std::shared_ptr<unique_fd>& socket() const { return socket_; }
-  void kill();
-  /// Call after the pidfd became readable. Returns how the process ended, in words.
-  std::string reap();
-
- private:
-  pid_t pid_ = 0;
-  unique_fd pidfd_;
-  std::shared_ptr<unique_fd> socket_;
-};
+/// Starts this program again with `--gpu DEVICE`. Blocks for about a millisecond. Errors: `no_space`, `not_found`.
+result<device_child> start_device_child(const std::string& device);
 
 } // namespace terrace::gpu

@@ -1,10 +1,9 @@
 // The link to a bucket against a store of ours that fails as it is told, with a poll loop in place of the ring.
 #include "actors/remote/store_link.hpp"
+#include "poll_ring.hpp"
 #include "tests/support/s3_process.hpp"
 
 #include <gtest/gtest.h>
-
-#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -20,68 +19,6 @@ using enum remote::command_result;
 using remote::finished_command;
 using std::chrono::steady_clock;
 using test::s3_process;
-
-/// Does what the ring does for a link: polls sockets, and waits.
-class poll_ring {
- public:
-  runtime::operation_id submit(runtime::io_request request, uint64_t tag) {
-    const runtime::operation_id id{++last_};
-    const auto until = steady_clock::now() + request.after;
-    operations_.push_back({std::move(request), tag, id, until});
-    return id;
-  }
-  void cancel(runtime::operation_id id) {
-    for (auto& each : operations_)
-      each.cancelled |= each.id == id;
-  }
-  bool empty() const { return operations_.empty(); }
-
-  /// Waits until an operation is done, and returns it.
-  std::pair<uint64_t, int32_t> next() {
-    while (true) {
-      std::vector<pollfd> polled;
-      auto until = steady_clock::time_point::max();
-      for (auto each = operations_.begin(); each != operations_.end(); ++each) {
-        const bool is_poll = each->request.code == runtime::io_code::poll;
-        if (each->cancelled)
-          return take(each, -ECANCELED);
-        if (is_poll)
-          polled.push_back({each->request.fd, static_cast<short>(each->request.events), 0});
-        else if (each->until <= steady_clock::now())
-          return take(each, -ETIME);
-        else
-          until = std::min(until, each->until);
-      }
-      const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now()).count();
-      ::poll(polled.data(), polled.size(), static_cast<int>(std::clamp<int64_t>(wait, 0, 60'000)));
-      for (const pollfd& ready : polled)
-        if (ready.revents != 0)
-          return take(std::ranges::find_if(operations_,
-                                           [&](const operation& each) {
-                                             return each.request.code == runtime::io_code::poll &&
-                                                    each.request.fd == ready.fd;
-                                           }),
-                      ready.revents);
-    }
-  }
-
- private:
-  struct operation {
-    runtime::io_request request;
-    uint64_t tag;
-    runtime::operation_id id;
-    steady_clock::time_point until;
-    bool cancelled = false;
-  };
-  std::pair<uint64_t, int32_t> take(std::deque<operation>::iterator done, int32_t result) {
-    const uint64_t tag = done->tag;
-    operations_.erase(done);
-    return {tag, result};
-  }
-
-  std::deque<operation> operations_;
-  uint64_t last_ = 0;
-};
 
 class S3Link : public ::testing::Test {
  protected:
@@ -145,7 +82,7 @@ class S3Link : public ::testing::Test {
   }
 
   s3_process store_;
-  poll_ring ring_;
+  test::poll_ring ring_;
   std::unique_ptr<store_link> link_;
   std::deque<finished_command> told_;
   std::string failure_;

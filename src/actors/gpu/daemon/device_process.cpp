@@ -126,7 +126,7 @@ void start_process(device_pointer self) {
   state.with.probe->enters(device_phase::starting);
   auto start = [device = state.with.probe->name(),
                 to = caf::actor_cast<caf::strong_actor_ptr>(self)](caf::event_based_actor* starter) {
-    child_started notice{std::make_shared<result<gpu::device_child>>(gpu::device_child::start(device))};
+    child_started notice{std::make_shared<result<gpu::device_child>>(gpu::start_device_child(device))};
     caf::anon_send(caf::actor_cast<caf::actor>(to), std::move(notice));
     starter->quit();
   };
@@ -140,7 +140,7 @@ void start_process(device_pointer self) {
 void watch_exit(device_pointer self) {
   runtime::io_request exit;
   exit.code = runtime::io_code::poll;
-  exit.fd = self->state.child.pidfd();
+  exit.fd = self->state.child.pidfd()->get();
   exit.events = POLLIN;
   self->state.watching_exit = true;
   self->port().submit(std::move(exit), caf::actor_cast<caf::strong_actor_ptr>(self), exit_tag);
