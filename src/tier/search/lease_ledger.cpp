@@ -25,12 +25,14 @@ class lease_account::charged_hold {
   charged_hold(account_ptr account, hold_ptr held) : account_(std::move(account)), held_(std::move(held)) {}
   charged_hold(const charged_hold&) = delete;
   charged_hold& operator=(const charged_hold&) = delete;
-  ~charged_hold() { account_->release(std::span(held_->places()).first(charged_)); }
+  ~charged_hold() { account_->release(std::span(held_->places()).first(charged_), era_); }
 
   bool add_some(size_t places, claim* from) {
     auto rest = std::span(held_->places()).subspan(charged_);
     auto some = rest.first(std::min(rest.size(), places));
-    account_->add(some, from);
+    if (charged_ == 0)
+      era_ = account_->era();
+    account_->add(some, era_, from);
     charged_ += some.size();
     for (const object_place& place : some)
       bytes_ += place.present() ? place.physical_bytes : 0;
@@ -44,6 +46,7 @@ class lease_account::charged_hold {
   hold_ptr held_;
   size_t charged_ = 0; ///< places that are charged
   uint64_t bytes_ = 0; ///< bytes of these
+  uint32_t era_ = 0;   ///< in whose units they are counted
 };
 
 /// A hold of a tier below and its charge.
@@ -65,6 +68,14 @@ struct lease_account::charged_below {
 lease_ledger::tally lease_ledger::now() const {
   std::lock_guard lock(mutex_);
   return {bytes_.load(std::memory_order_relaxed), changes_};
+}
+
+void lease_ledger::learn(uint64_t physical_bytes) {
+  std::lock_guard lock(mutex_);
+  if (!units_.expect(physical_bytes))
+    return;
+  smallest_ = std::min(smallest_.load(), physical_bytes);
+  largest_ = std::max(largest_.load(), physical_bytes);
 }
 
 account_ptr lease_ledger::open() { return std::make_shared<lease_account>(shared_from_this()); }
@@ -95,13 +106,23 @@ lease_account::claim::~claim() {
 
 lease_account::claim lease_account::claim_for(std::span<const object_place> places, uint64_t limit) {
   uint64_t wanted = 0;
+  leased_units::survey units{limit};
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     for (const object_place& place : some)
-      if (place.present() && !group_->accounts_.contains(place.id))
+      if (place.present() && !group_->accounts_.contains(place.id)) {
         wanted += place.physical_bytes;
+        group_->units_.look_at(place, units);
+      }
   });
-  return claim_for(wanted, limit);
+  claim part = claim_for(units.bytes, limit);
+  part.complete_ = part.complete_ && units.bytes == wanted;
+  return part;
+}
+
+uint32_t lease_account::era() const {
+  std::lock_guard lock(group_->mutex_);
+  return group_->units_.era();
 }
 
 lease_account::claim lease_account::claim_for(uint64_t bytes, uint64_t limit) {
@@ -118,13 +139,16 @@ uint64_t lease_account::bytes() const {
   return bytes_;
 }
 
-std::vector<bool> lease_ledger::leased(std::span<const object_place> places) {
+std::vector<bool> lease_ledger::leased(std::span<const object_place> places, leased_units::survey& so_far) {
   std::vector<bool> answer;
   answer.reserve(places.size());
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(mutex_);
-    for (const object_place& place : some)
+    for (const object_place& place : some) {
       answer.push_back(place.present() && accounts_.contains(place.id));
+      if (place.present() && !answer.back())
+        units_.look_at(place, so_far);
+    }
   });
   return answer;
 }
@@ -139,14 +163,20 @@ uint64_t lease_account::add(const object_place& place) {
   return place.physical_bytes;
 }
 
-void lease_account::add(std::span<const object_place> places, claim* from) {
+void lease_account::add(std::span<const object_place> places, uint32_t era, claim* from) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     ++group_->changes_;
     uint64_t more = 0;
-    for (const object_place& place : some)
-      if (place.present())
-        more += add(place);
+    leased_units& units = group_->units_;
+    const bool counts = era != 0 && units.era() == era;
+    for (const object_place& place : some) {
+      if (!place.present())
+        continue;
+      more += add(place);
+      if (counts)
+        units.add(place);
+    }
     if (from != nullptr)
       from->spend(more);
   });
@@ -193,13 +223,16 @@ hold_ptr lease_account::charge_below(tier_kind tier, hold_ptr held, uint64_t byt
   return {both, hold};
 }
 
-void lease_account::release(std::span<const object_place> places) {
+void lease_account::release(std::span<const object_place> places, uint32_t era) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     ++group_->changes_;
+    const bool counted = era != 0 && group_->units_.era() == era;
     for (const object_place& place : some) {
       if (!place.present())
         continue;
+      if (counted)
+        group_->units_.remove(place);
       if (leases_.remove(place.id) != 0)
         continue;
       bytes_ -= place.physical_bytes;
