@@ -122,6 +122,12 @@ std::string_view advice(std::string_view state) {
        "A rank or a pool of its chunk is missing. terrace clients shows which ranks are connected."},
       {"retired", "Its memory was taken out of the tier, or host memory keeps nothing (staging_only)."},
       {"out_of_service", "The tier that has it cannot be read now. terrace status says why."},
+      {"not_admitted", "The tier was to get it and did not take it; no other has it now. Other values of "
+                       "demotion and admission, "
+                       "a larger tier or quota, or fewer leases let it in."},
+      {"left_to_recompute", "It is there, and its engine computes it sooner than it is read. A faster tier, "
+                            "or host memory for it, "
+                            "changes that; so does a lower speed that the engine declares."},
   };
   for (const auto& one : known)
     if (one.state == state)
@@ -197,11 +203,16 @@ class explain_command final : public command {
     for (const digest& chunk : found->chunks)
       digests.insert(digests.end(), chunk.bytes.begin(), chunk.bytes.end());
     if (!daemon_.json)
-      to.print("lookup {} of client {}{}, {} ago, found {} of {} chunks then\n", found->number, found->client,
-               found->trace.empty() ? "" : " for " + printable(found->trace),
+      to.print("lookup {} of client {}{}, {} ago, found {} of {} chunks then{}\n", found->number,
+               found->client, found->trace.empty() ? "" : " for " + printable(found->trace),
                format_duration(static_cast<double>(found->age.count()) * 1e6),
-               format_count(found->found_chunks), format_count(found->chunks.size()));
-    return explain(*daemon, {*space, client::prefix::of_digests(digests, digest::max_size)}, to);
+               format_count(found->found_chunks), format_count(found->chunks.size()),
+               found->recompute_chunks == 0
+                   ? ""
+                   : fmt::format(", and left {} more to its engine", format_count(found->recompute_chunks)));
+    client::prompt_request request{*space, client::prefix::of_digests(digests, digest::max_size)};
+    request.options.prefill_tokens_per_s = found->prefill_tokens_per_s;
+    return explain(*daemon, request, to);
   }
 
   outcome<exit_code> explain(client::connection& daemon, const client::prompt_request& request, console& to) {
@@ -242,7 +253,9 @@ class explain_command final : public command {
         {{"chunks", align::left}, {"state", align::left}, {"tier", align::left}, {"ago"}, {"", align::left}});
     uint32_t shown = 0;
     for (const client::explained_chunks& run : found.runs) {
-      bool left = run.state != "present" && run.state != "out_of_service" && !run.tier.empty();
+      bool is_there =
+          run.state == "present" || run.state == "out_of_service" || run.state == "left_to_recompute";
+      bool left = !is_there && !run.tier.empty();
       rows.add({chunk_range(run.first, run.count), run.state, run.tier.empty() ? "-" : run.tier,
                 left ? format_duration(static_cast<double>(run.ago.count()) * 1e9) : "-", run.detail});
       shown = run.first + run.count;

@@ -104,6 +104,8 @@ recent_lookup to_recent(const wire::RecentLookup& table) {
   if (table.parent())
     one.parent = digest::from({table.parent()->data(), table.parent()->size()});
   one.found_chunks = table.found_chunks();
+  one.recompute_chunks = table.recompute_chunks();
+  one.prefill_tokens_per_s = table.prefill_tokens_per_s();
   for (size_t at = 0; at < table.digests()->size(); at += digest::max_size)
     one.chunks.push_back(digest::from({table.digests()->data() + at, digest::max_size}));
   return one;

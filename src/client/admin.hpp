@@ -68,7 +68,9 @@ struct recent_lookup {
   uint64_t first_token = 0;     ///< where the first chunk begins
   std::optional<digest> parent; ///< the chunk before it, if it exists and is known
   uint32_t found_chunks = 0;
-  std::vector<digest> chunks; ///< whole ones
+  uint32_t recompute_chunks = 0;     ///< further ones that were present, and left to the client
+  uint32_t prefill_tokens_per_s = 0; ///< the speed by which they were; 0: the client has declared none
+  std::vector<digest> chunks;        ///< whole ones
 };
 
 struct recent_lookups {
@@ -102,10 +104,10 @@ struct move_result {
 struct explained_chunks {
   uint32_t first = 0;
   uint32_t count = 0;
-  std::string
-      state; ///< "present", or why they are a miss: "not_stored", "evicted", "cleared", "removed", "damaged",
-             ///< "incomplete", "retired", "out_of_service" (docs/protocol.md)
-  std::string tier;            ///< where they are, or which tier they have left; empty: not known
+  /// "present", or why they are a miss: "not_stored", "evicted", "cleared", "removed", "damaged", "incomplete", "retired",
+  /// "out_of_service", "not_admitted", "left_to_recompute" (docs/protocol.md).
+  std::string state;
+  std::string tier; ///< where they are, or which tier they have left or did not take them; empty: not known
   std::chrono::seconds ago{0}; ///< since the first of them has left
   std::string detail;          ///< for people; may be empty
 };
@@ -253,7 +255,8 @@ class admin {
   /// Removes the values that clears have left behind there. The same errors.
   result<remote_sweep_result> remote_sweep(const remote_sweep_request& what, deadline until = {});
 
-  /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told.
+  /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told. Without a speed of
+  /// computing in the options or the space, that of the space's last lookup under a lease counts.
   result<explain_result> explain(const prompt_request& request, deadline until = {});
 
   /// Moves the objects of all chunks of the prompt to host memory or to disk. Objects under a lease stay in

@@ -29,6 +29,8 @@ struct recent_lookup {
   uint32_t chunk_tokens = 0;
   std::shared_ptr<const chunk_prefix> prefix; ///< shared with the request; the digests are not copied
   uint32_t found_chunks = 0;
+  uint32_t recompute_chunks = 0;     ///< further ones that were present, and left to the client
+  uint32_t prefill_tokens_per_s = 0; ///< the speed by which they were; 0: the client has declared none
 };
 
 /// Safe on any thread. Neither side waits for the other: a reader that is too slow is told how many it has missed.
@@ -80,6 +82,15 @@ class recent_lookups {
       found.lookups.push_back(kept_[i]);
     }
     return found;
+  }
+
+  /// Returns the speed that the last lookup in the space was told; 0: none was.
+  uint32_t prefill_speed_in(space_id space) const {
+    std::lock_guard lock(mutex_);
+    auto last = std::find_if(kept_.rbegin(), kept_.rend(), [&](const recent_lookup& one) {
+      return one.space == space && one.prefill_tokens_per_s != 0;
+    });
+    return last == kept_.rend() ? 0 : last->prefill_tokens_per_s;
   }
 
   change_count& changes() { return changes_; } ///< its number is that of the last lookup

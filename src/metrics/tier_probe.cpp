@@ -18,18 +18,6 @@ std::string_view to_string(eviction_reason reason) {
   return "unknown";
 }
 
-std::string_view to_string(refusal_reason reason) {
-  switch (reason) {
-    case refusal_reason::admission: return "admission";
-    case refusal_reason::endurance: return "endurance";
-    case refusal_reason::degraded: return "degraded";
-    case refusal_reason::failed: return "failed";
-    case refusal_reason::no_room: return "no_room";
-    case refusal_reason::quota: return "quota";
-  }
-  return "unknown";
-}
-
 void tier_probe::evicted(eviction_reason reason, uint64_t objects, uint64_t bytes) noexcept {
   auto i = static_cast<size_t>(reason);
   evictions_[i].add(objects);

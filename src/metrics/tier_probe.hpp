@@ -1,6 +1,7 @@
 // Counts the events of one tier of one trust group.
 #pragma once
 
+#include "base/miss_reason.hpp"
 #include "metrics/samples.hpp"
 
 #include <array>
@@ -52,18 +53,6 @@ enum class eviction_reason : uint8_t {
 };
 constexpr size_t eviction_reasons = 8;
 std::string_view to_string(eviction_reason reason);
-
-/// Why a tier did not admit an object.
-enum class refusal_reason : uint8_t {
-  admission, ///< rejected by the admission rule
-  endurance, ///< the daily write budget is used up
-  degraded,  ///< the device is out of service
-  failed,    ///< it could not be written
-  no_room,   ///< no eviction that is allowed would have made room
-  quota,     ///< its tenant may have no more
-};
-constexpr size_t refusal_reasons = 6;
-std::string_view to_string(refusal_reason reason);
 
 /// Safe on any thread.
 class tier_probe {

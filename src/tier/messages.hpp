@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/miss_reason.hpp"
 #include "base/object_key.hpp"
 #include "base/request_context.hpp"
 #include "base/tier_properties.hpp"
@@ -231,24 +232,13 @@ struct clear_answer {
 
 // ---- writing objects to the tiers below ----
 
-/// Why an object was not written to the tier below.
-enum class demotion_failure : uint8_t {
-  admission, ///< rejected by the admission rule
-  endurance, ///< the daily write budget is used up
-  degraded,  ///< the device is out of service, or the tier has not joined yet
-  failed,    ///< it could not be written
-  no_room,   ///< the tier is full, and nothing there can be evicted
-  quota,     ///< its tenant may have no more there
-};
-constexpr size_t demotion_failures = 6;
-
 /// The results for some objects. Objects that the tier below had already are in neither count.
 struct demotion_counts {
   uint64_t objects = 0; ///< written
   uint64_t bytes = 0;   ///< bytes of their payload
-  std::array<uint64_t, demotion_failures> lost{};
+  std::array<uint64_t, refusal_reasons> lost{};
 
-  void lose(demotion_failure why, uint64_t count) { lost[static_cast<size_t>(why)] += count; }
+  void lose(refusal_reason why, uint64_t count) { lost[static_cast<size_t>(why)] += count; }
   uint64_t lost_in_all() const {
     uint64_t sum = 0;
     for (uint64_t each : lost)

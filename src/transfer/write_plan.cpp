@@ -56,10 +56,20 @@ size_t write_plan::wanted() const {
 }
 
 uint64_t write_plan::refuse_from(size_t i) {
-  auto begin = wanted_.begin() + static_cast<ptrdiff_t>(i);
-  auto refused = static_cast<uint64_t>(std::count(begin, wanted_.end(), true));
-  std::fill(begin, wanted_.end(), false);
-  return refused;
+  const size_t before = refused_.size();
+  for (; i < wanted_.size(); ++i)
+    if (wanted_[i]) {
+      wanted_[i] = false;
+      refused_.push_back(to_entry_key(what_.objects->keys[i]));
+    }
+  return refused_.size() - before;
+}
+
+std::vector<entry_key> write_plan::names_of(const std::vector<size_t>& objects) const {
+  std::vector<entry_key> names;
+  for (size_t i : objects)
+    names.push_back(to_entry_key(what_.objects->keys[i]));
+  return names;
 }
 
 void write_plan::drop_replaced(const std::vector<bool>& current) {

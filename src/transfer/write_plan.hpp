@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -71,6 +72,10 @@ class write_plan {
 
   /// Returns how many are refused.
   uint64_t refuse_all() { return refuse_from(0); }
+  /// The names of those that were refused since the last call.
+  std::vector<entry_key> take_refused() { return std::exchange(refused_, {}); }
+  /// The names of these objects of the notice.
+  std::vector<entry_key> names_of(const std::vector<size_t>& objects) const;
 
   probe_request probe() const { return {what_.objects, false, false}; }
   /// The tier already has these.
@@ -116,6 +121,7 @@ class write_plan {
 
   write_through_notice what_;
   uint64_t bytes_ = 0;
+  std::vector<entry_key> refused_;
   std::vector<bool> wanted_;   ///< parallel to the notice's objects: still where they come from, and admitted
   std::vector<size_t> asked_;  ///< the objects of the last `admission`
   std::vector<uint64_t> paid_; ///< parallel to the notice's objects: bytes of the budget; empty: no payment

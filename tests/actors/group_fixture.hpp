@@ -100,6 +100,11 @@ class group_fixture : public terrace::test::actor_fixture {
   tier_report report(const tier_actor& tier);
   uint64_t host_used() { return report(group->host).usage.used_bytes; }
 
+  /// Why chunk `number` has left, or was not taken.
+  std::optional<departure> why_gone(uint64_t number) {
+    return group->events->departures().find(to_entry_key(chain(number, 1)->keys[0]));
+  }
+
   clear_answer clear(const tier_actor& tier, std::optional<space_id> space = std::nullopt);
 
   /// Takes objects out of one tier, as a discard does.

@@ -191,6 +191,21 @@ TEST(ExplainMetrics, CountTheTokensThatLookupsUnderALeaseMissByReason) {
   EXPECT_EQ(missed("cleared"), space_chunk_tokens);
 }
 
+TEST_F(Explain, WhatHostMemoryHadNoRoomFor) {
+  tester client(daemon_.socket());
+  auto held = chain_of(1, objects_in(32 * mebibyte)), refused = chain_of(2, 3);
+  client.store(held);
+  auto lease = client.lookup(held, true);
+  ASSERT_EQ(lease.found_chunks, held.size());
+  auto stored = client->store(client.store_of(refused), patiently());
+  ASSERT_FALSE(stored);
+  EXPECT_EQ(stored.error().code, errc::no_space);
+  auto answer = explained(daemon_, refused);
+  EXPECT_EQ(states(answer), "not_admitted:3");
+  EXPECT_EQ(answer["chunks"][0]["tier"], "host");
+  EXPECT_EQ(answer["chunks"][0]["detail"], "there was no room, and nothing could be evicted for it");
+}
+
 TEST_F(Explain, AManyTimesCutPromptIsCutAtTheBound) {
   tester client(daemon_.socket(), "tester", 31 * object_bytes);
   auto stored = chain_of(1, 20);
@@ -274,6 +289,79 @@ TEST(ExplainDisk, WhatIsOnDiskAndWhatCouldNotBeReadThere) {
   client.load_and_check(read);
   ASSERT_TRUE(daemon.await_log("the disk tier is degraded"));
   EXPECT_EQ(states(explained(daemon, read)), "damaged:2") << "its bytes could not be read";
+}
+
+TEST(ExplainDisk, WhatLeftHostMemoryBeforeItsSecondUse) {
+  uint16_t port = test::free_port();
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte,
+                            .disk = "demotion = \"selective\"\n",
+                            .metrics = "127.0.0.1:" + std::to_string(port)});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto once = chain_of(1, 2);
+  client.store(once);
+  for (uint64_t seed = 2; seed < 12; ++seed)
+    client.store(chain_of(seed, 8));
+  auto answer = explained(daemon, once);
+  EXPECT_EQ(states(answer), "not_admitted:2") << answer;
+  EXPECT_EQ(answer["chunks"][0]["tier"], "disk");
+  EXPECT_EQ(answer["chunks"][0]["detail"], "it was not used a second time");
+  auto text = terrace(daemon, {"explain", "--space", "1", "--digests", to_hex(once[0])});
+  EXPECT_NE(text.out.find("did not take it"), std::string::npos) << text.out;
+  client.lookup(once, true);
+  EXPECT_EQ(test::number_behind(test::scrape(port),
+                                "terrace_miss_tokens_total{group=\"default\",reason=\"not_admitted\"}"),
+            2 * space_chunk_tokens);
+}
+
+// A trial of a disk reads 16 MiB at most: of a longer prompt, an engine of this speed is always left some.
+TEST(ExplainDisk, WhatIsLeftToAnEngineThatComputesItSooner) {
+  uint16_t port = test::free_port();
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte, .metrics = "127.0.0.1:" + std::to_string(port)});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  auto spec = test_space();
+  spec.prefill_tokens_per_s = 4'000'000'000;
+  tester engine(daemon.socket(), "engine", 8 * object_bytes, spec);
+  constexpr uint32_t chunks = 24;
+  auto chain = chain_of(1, chunks + 1);
+  const std::vector<digest> stored(chain.begin(), chain.end() - 1);
+  engine.store(stored);
+  ASSERT_TRUE(eventually([&] { return engine.tier("disk").objects == chunks; }));
+  EXPECT_EQ(states(explained(daemon, stored)), "present:24") << "host memory is read at once";
+  client::prompt_request from_host{.in = engine.space(), .what = client::prefix::of_digests(stored)};
+  from_host.tiers = on_host;
+  ASSERT_TRUE(engine->admin().evict(from_host, patiently()));
+  EXPECT_EQ(states(explained(daemon, stored)), "present:24") << "no engine has declared its speed yet";
+  auto found = engine.lookup(chain, true);
+  ASSERT_LE(found.found_chunks, 16U);
+  ASSERT_EQ(found.found_chunks + found.recompute_chunks, chunks);
+  auto missed = [text = test::scrape(port)](const std::string& reason) {
+    return test::number_behind(text,
+                               "terrace_miss_tokens_total{group=\"default\",reason=\"" + reason + "\"}");
+  };
+  EXPECT_EQ(missed("left_to_recompute"), found.recompute_chunks * space_chunk_tokens);
+  EXPECT_EQ(missed("not_stored"), space_chunk_tokens) << "the last chunk";
+
+  for (const json& answer : {explained(daemon, chain), answer_of(daemon, {"explain", "--lookup", "last"})}) {
+    ASSERT_GE(answer["chunks"].size(), 2U) << answer;
+    const json& left = answer["chunks"][answer["chunks"].size() - 2];
+    EXPECT_EQ(left["state"], "left_to_recompute") << answer;
+    EXPECT_EQ(left["tier"], "disk");
+    EXPECT_EQ(left["detail"], "reading takes longer than computing at 4000000000 tokens/s");
+    EXPECT_LE(answer["found_chunks"], 16);
+    EXPECT_EQ(answer["chunks"].back()["state"], "not_stored");
+  }
+  auto text = terrace(daemon, {"explain", "--lookup", "last"});
+  EXPECT_NE(text.out.find("and left " + std::to_string(found.recompute_chunks) + " more to its engine"),
+            std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find("computes it sooner"), std::string::npos) << text.out;
+  auto everything = engine->admin().explain({.in = engine.space(),
+                                             .what = client::prefix::of_digests(stored),
+                                             .options = {.prefill_tokens_per_s = 0}},
+                                            patiently());
+  ASSERT_TRUE(everything) << everything.error().text;
+  EXPECT_EQ(everything->found_chunks, chunks) << "without a speed nothing is left";
 }
 
 TEST_F(Explain, WrongArgumentsSayWhatWasExpected) {

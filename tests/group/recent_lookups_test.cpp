@@ -35,6 +35,18 @@ TEST(RecentLookups, AreNumberedAndReadInOrder) {
   EXPECT_EQ(kept.read(1, 100).last, 3u);
 }
 
+TEST(RecentLookups, TellTheSpeedOfTheLastOneThatDeclaredOne) {
+  recent_lookups kept;
+  for (uint32_t speed : {100, 200, 0}) {
+    auto one = with_digests(1);
+    one.space = space_id{7};
+    one.prefill_tokens_per_s = speed;
+    kept.add(std::move(one));
+  }
+  EXPECT_EQ(kept.prefill_speed_in(space_id{7}), 200u);
+  EXPECT_EQ(kept.prefill_speed_in(space_id{8}), 0u) << "another space";
+}
+
 TEST(RecentLookups, AreReadInPartsOfABoundedNumberOfDigests) {
   recent_lookups kept;
   for (int i = 0; i < 3; ++i)

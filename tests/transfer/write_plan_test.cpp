@@ -68,6 +68,8 @@ TEST_F(WritePlan, RefusesEverythingForATierOutOfService) {
   auto plan = make(3, {1});
   EXPECT_EQ(plan.refuse_all(), 2u);
   EXPECT_FALSE(plan.wants_any());
+  EXPECT_EQ(plan.take_refused(), plan.names_of({0, 2})) << "the other one was not there";
+  EXPECT_TRUE(plan.take_refused().empty()) << "they are told once";
 }
 
 TEST_F(WritePlan, OmitsWhatTheTierHas) {
@@ -116,6 +118,7 @@ TEST_F(WritePlan, PaysUntilTheBudgetIsUsedUp) {
   write_budget budget(24 * 2 * physical, now); // two objects an hour
   auto plan = make(4, {0});
   EXPECT_EQ(plan.pay(budget, now), 1u);
+  EXPECT_EQ(plan.take_refused(), plan.names_of({3}));
   EXPECT_EQ(plan.space().may_fill, (std::vector<bool>{false, true, true, false}));
   EXPECT_EQ(budget.left(now), 0);
 }
@@ -196,7 +199,7 @@ TEST_F(WritePlan, ItsEndIsToldToWhoeverAsked) {
   };
   write_plan plan(std::move(notice));
   EXPECT_EQ(plan.wanted(), 1u);
-  plan.told().done.lose(demotion_failure::degraded, plan.refuse_all());
+  plan.told().done.lose(refusal_reason::degraded, plan.refuse_all());
   EXPECT_EQ(plan.wanted(), 0u);
   plan.end();
   EXPECT_EQ(told, 1u);

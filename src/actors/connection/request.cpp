@@ -103,7 +103,8 @@ task<lookup_answer> client_request::look_up(lookup_request question) {
     question.tiers = others == 0 ? no_tier : others;
     shared = nullptr;
   }
-  return shared == nullptr ? search_tiers(std::move(question)) : search_with(*shared, std::move(question));
+  return shared == nullptr || !question.asks_store ? search_tiers(std::move(question))
+                                                   : search_with(*shared, std::move(question));
 }
 
 task<lookup_answer> client_request::search_with(const tier_handle& shared, lookup_request question) {

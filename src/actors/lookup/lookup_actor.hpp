@@ -17,8 +17,9 @@ struct lookup_request : prefix_subject {
   uint32_t tiers = 0;        ///< bit n: tier_kind n may be searched; 0: all
   bool object_tiers = false; ///< the plan in the answer includes them
   bool copies = false;       ///< what is held in host memory is held in the tiers below as well
-  account_ptr account;       ///< account of the connection for what is held; null: a new one
-  context_ptr context;       ///< may be null; checked between slices
+  bool asks_store = true; ///< a store that other machines write to may be asked for what is not known of it
+  account_ptr account;    ///< account of the connection for what is held; null: a new one
+  context_ptr context;    ///< may be null; checked between slices
   /// Speed of the client; chunks that it computes faster are left out. 0: none are.
   uint32_t prefill_tokens_per_s = 0;
 };

@@ -48,6 +48,7 @@ write_through_arguments writes_between(const trust_group& group, const tier_hand
   writes.to = to;
   writes.policy = group.policy;
   writes.memory = group.memory;
+  writes.log = group.events;
   auto work = std::make_shared<request_context>(); // copiers serve all groups
   work->group = group.number;
   writes.work = std::move(work);

@@ -23,24 +23,36 @@ acquire_answer finish_acquire(tier_pointer self, const acquire_request& request,
   return answer;
 }
 
-void count_refusal(tier_pointer self, const acquire_request& request, const error& failure, size_t objects) {
+/// Remembers it, for whoever asks for the objects later.
+void remember_refusal(tier_pointer self, const acquire_request& request, const residency::need& wanted,
+                      refusal_reason why) {
+  auto& state = self->state;
+  for (size_t i : wanted.objects)
+    state.objects().events().add_refusal(to_entry_key(request.objects->keys[i]), state.changes.kind(), why);
+}
+
+void count_refusal(tier_pointer self, const acquire_request& request, const error& failure,
+                   const residency::need& wanted) {
   const auto& probe = self->state.probe;
+  const size_t objects = wanted.objects.size();
   switch (refusal_of(request, failure)) {
     case space_refusal::prefetch: return probe->prefetch_refused(objects);
-    case space_refusal::dropped: return probe->dropped(objects);
-    case space_refusal::no_room: return probe->refused(metrics::refusal_reason::no_room, objects);
+    case space_refusal::dropped: probe->dropped(objects); break;
+    case space_refusal::no_room: probe->refused(refusal_reason::no_room, objects); break;
     case space_refusal::none: return;
   }
+  remember_refusal(self, request, wanted, refusal_reason::no_room);
 }
 
 /// Counts a refusal because of the tenant's bound.
 void count_quota_refusal(tier_pointer self, const acquire_request& request, const error& failure,
-                         const quota_charge& charge, size_t objects) {
+                         const quota_charge& charge, const residency::need& wanted) {
   if (refusal_of(request, failure) != space_refusal::no_room) {
-    count_refusal(self, request, failure, objects);
+    count_refusal(self, request, failure, wanted);
     return;
   }
-  self->state.probe->refused(metrics::refusal_reason::quota, objects);
+  self->state.probe->refused(refusal_reason::quota, wanted.objects.size());
+  remember_refusal(self, request, wanted, refusal_reason::quota);
   self->state.objects().shares().quotas()->refused(charge.tenant);
 }
 
@@ -55,7 +67,7 @@ void take_space(tier_pointer self, answer<acquire_answer> reply, const acquire_r
             self->state.granted.bytes += bytes_of(granted.extents);
             unbook(self, charge);
             if (granted.failure.code != errc::ok) {
-              count_refusal(self, request, granted.failure, wanted.objects.size());
+              count_refusal(self, request, granted.failure, wanted);
               reply.fail(granted.failure);
               if (charge.bytes != 0)
                 serve_quotas(self);
@@ -87,7 +99,7 @@ caf::result<acquire_answer> on_acquire(tier_pointer self, const acquire_request&
       take_space(self, reply, request, wanted, charge);
       return;
     }
-    count_quota_refusal(self, request, refused, charge, wanted.objects.size());
+    count_quota_refusal(self, request, refused, charge, wanted);
     reply.fail(refused);
   });
   return promise;

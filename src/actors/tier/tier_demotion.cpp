@@ -35,13 +35,12 @@ class demotion_hold final : public release_sink {
 };
 
 void count_demotion(tier_pointer self, const demotion_counts& done) {
-  static_assert(metrics::refusal_reasons == demotion_failures);
   const auto& probe = self->state.probe;
   if (done.objects != 0)
     probe->demoted(done.objects, done.bytes);
-  for (size_t i = 0; i < demotion_failures; ++i)
+  for (size_t i = 0; i < refusal_reasons; ++i)
     if (done.lost[i] != 0)
-      probe->not_demoted(static_cast<metrics::refusal_reason>(i), done.lost[i]);
+      probe->not_demoted(static_cast<refusal_reason>(i), done.lost[i]);
 }
 
 /// Returns the objects that one of the tiers lacks and that no tier further down has.
@@ -115,7 +114,7 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
     bool unknown =
         !state.objects().departures().origins().space(batch.space); // published before origins were kept
     if (unknown)
-      state.probe->not_demoted(metrics::refusal_reason::failed, batch.places.size());
+      state.probe->not_demoted(refusal_reason::failed, batch.places.size());
     return unknown;
   };
   std::erase_if(batches, homeless);
@@ -138,6 +137,21 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
   return true;
 }
 
+/// The objects that were used a second time. Of the others it is remembered that the tiers get none of them.
+std::vector<object_id> used_twice(tier_pointer self, std::vector<object_id> ids,
+                                  const std::vector<tier_joined_notice>& to) {
+  auto& objects = self->state.objects();
+  auto used = objects.departures().uses().used_twice(ids);
+  auto next = used.begin();
+  for (object_id id : ids)
+    if (next != used.end() && *next == id)
+      ++next;
+    else if (const resident* object = objects.table().get(id))
+      for (const tier_joined_notice& each : to)
+        objects.events().add_refusal(object->name(), each.tier->kind, refusal_reason::second_use);
+  return used;
+}
+
 /// Before objects leave, writes all of them to the tiers below that get evicted objects. Tiers that get
 /// objects at their second use are sent those that were used, because they may have lost them since (decision
 /// 088). Returns false if nothing is sent.
@@ -146,7 +160,7 @@ bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demo
   auto to = state.below.with(demotion_mode::write_back);
   if (to.empty()) {
     to = state.below.with(demotion_mode::selective);
-    ids = state.objects().departures().uses().used_twice(std::move(ids));
+    ids = used_twice(self, std::move(ids), to);
   }
   return !to.empty() && !ids.empty() && write_objects(self, ids, to, demotion_turn::first, std::move(over));
 }

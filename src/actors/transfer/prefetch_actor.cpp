@@ -287,8 +287,8 @@ task<error> bring_above(prefetch_pointer self, prefetch_window& window) {
   auto gap = static_cast<size_t>(std::find(there.begin(), there.end(), false) - there.begin());
   if (gap == there.size())
     co_return error{};
-  auto lost = [&written](demotion_failure why) { return written.lost[static_cast<size_t>(why)]; };
-  if (lost(demotion_failure::no_room) + lost(demotion_failure::quota) != 0)
+  auto lost = [&written](refusal_reason why) { return written.lost[static_cast<size_t>(why)]; };
+  if (lost(refusal_reason::no_room) + lost(refusal_reason::quota) != 0)
     planned.stop(prefetch_end::no_room);
   else
     planned.lost(window, gap, brought.damaged && which[*brought.damaged] == gap);

@@ -118,6 +118,19 @@ task<error> take_credits(store_pointer self, const store_job& job, const store_w
   co_return error{};
 }
 
+/// What comes behind the window for which there is no room is refused for the same reason, though the tier was not asked.
+void remember_rest(const store_job& job, const transfer_window& refused) {
+  constexpr size_t objects_max = 1'024; // the log has room for 65,536 in all
+  auto& log = job.group->events->departures();
+  const auto told = log.find(to_entry_key(refused.objects->keys.back()));
+  if (!told || !told->refused)
+    return;
+  const auto& keys = job.objects->keys;
+  const size_t end = std::min(keys.size(), refused.end + objects_max);
+  for (size_t i = refused.end; i < end; ++i)
+    log.add_refusal(to_entry_key(keys[i]), told->from, *told->refused);
+}
+
 task<error> store_all(store_pointer self, const store_job& job, store_result& done) {
   unsigned halvings = 0; // of the window, because there was no space for more
   const auto& window_bytes = job.source.device ? job.group->device_window_bytes : job.group->window_bytes;
@@ -133,6 +146,8 @@ task<error> store_all(store_pointer self, const store_job& job, store_result& do
       ++halvings;
       continue;
     }
+    if (failure.code == errc::no_space)
+      remember_rest(job, part);
     if (failure.code != errc::ok)
       co_return failure;
     auto chunks = window.count(job.objects_per_chunk);

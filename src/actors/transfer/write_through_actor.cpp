@@ -36,20 +36,22 @@ struct write_through_state {
 namespace {
 
 using clock = std::chrono::steady_clock;
-using metrics::refusal_reason;
 
 using interface = write_through_actor::extend<caf::reacts_to<runtime::io_done>>;
 using write_through_pointer = caf::stateful_actor<write_through_state, runtime::homed<interface::base>>*;
 
 // ---- admission ----
 
-static_assert(metrics::refusal_reasons == demotion_failures &&
-              static_cast<size_t>(refusal_reason::no_room) == static_cast<size_t>(demotion_failure::no_room));
-
-void refuse(write_through_pointer self, write_plan& plan, refusal_reason why, uint64_t objects) {
+/// `names`: of the objects that are refused, for whoever asks for them later.
+void refuse(write_through_pointer self, write_plan& plan, refusal_reason why, uint64_t objects,
+            const std::vector<entry_key>& names) {
+  const auto& with = self->state.with;
   self->state.admission->lacks();
-  self->state.with.to.probe->refused(why, objects);
-  plan.told().done.lose(static_cast<demotion_failure>(why), objects);
+  with.to.probe->refused(why, objects);
+  plan.told().done.lose(why, objects);
+  if (with.log)
+    for (entry_key name : names)
+      with.log->departures().add_refusal(name, with.to.kind, why);
 }
 
 /// Leaves what the tier lacks, what is admitted and what the daily budget allows.
@@ -78,10 +80,10 @@ task<error> admit(write_through_pointer self, write_plan& plan) {
     if (!answer)
       co_return answer.error();
     if (uint64_t refused = plan.admitted(answer->admitted); refused != 0)
-      refuse(self, plan, refusal_reason::admission, refused);
+      refuse(self, plan, refusal_reason::admission, refused, plan.take_refused());
   }
   if (uint64_t refused = admission.pay(plan, clock::now()); refused != 0)
-    refuse(self, plan, refusal_reason::endurance, refused);
+    refuse(self, plan, refusal_reason::endurance, refused, plan.take_refused());
   co_return error{};
 }
 
@@ -99,19 +101,20 @@ void count(write_through_pointer self, write_plan& plan, const passage& pass) {
   plan.told().done.objects += pass.size();
   plan.told().done.bytes += bytes;
   plan.told().stalled = ended.stalled;
+  auto lost = plan.names_of(ended.lost);
   if (ended.away != 0)
-    refuse(self, plan, refusal_reason::degraded, ended.away);
-  if (ended.lost.size() != ended.away)
-    refuse(self, plan, refusal_reason::failed, ended.lost.size() - ended.away);
+    refuse(self, plan, refusal_reason::degraded, ended.away, lost);
+  if (ended.lost.size() != ended.away) // if only some of them were away, which of them is not known
+    refuse(self, plan, refusal_reason::failed, ended.lost.size() - ended.away, lost);
 }
 
 /// The tier has refused the space.
 void count_refused(write_through_pointer self, write_plan& plan, const error& why) {
   self->state.admission->lacks();
   if (why.code == errc::no_space) // which the tier counts
-    plan.told().done.lose(demotion_failure::no_room, plan.wanted());
+    plan.told().done.lose(refusal_reason::no_room, plan.wanted());
   else
-    refuse(self, plan, refusal_reason::failed, plan.objects());
+    refuse(self, plan, refusal_reason::failed, plan.objects(), {});
 }
 
 /// Brings the wanted objects to the tier.
@@ -128,7 +131,7 @@ task<> bring_wanted(write_through_pointer self, write_plan& plan) {
   if (pass.refused().code != errc::ok)
     count_refused(self, plan, pass.refused());
   else if (failure.code != errc::ok) // an actor has ended
-    refuse(self, plan, refusal_reason::failed, pass.size());
+    refuse(self, plan, refusal_reason::failed, pass.size(), {});
   if (!pass.published())
     co_return;
   for (const write_through_actor& further : self->state.onward)
@@ -140,7 +143,8 @@ task<> bring_wanted(write_through_pointer self, write_plan& plan) {
 task<> bring_admitted(write_through_pointer self, write_plan& plan) {
   auto& admission = *self->state.admission;
   if (!admission.in_service()) {
-    refuse(self, plan, refusal_reason::degraded, plan.refuse_all());
+    const uint64_t refused = plan.refuse_all();
+    refuse(self, plan, refusal_reason::degraded, refused, plan.take_refused());
     co_return;
   }
   if (admission.may_refuse()) {
@@ -262,7 +266,7 @@ caf::result<demote_answer> on_demote(write_through_pointer self, const demote_re
   write_through_notice notice{request.space, request.objects, request.held, request.credit};
   if (request.turn == demotion_turn::if_credit && !self->state.credits->admit(notice)) {
     demote_answer none;
-    none.done.lose(demotion_failure::no_room, request.objects->size());
+    none.done.lose(refusal_reason::no_room, request.objects->size());
     reply.deliver(std::move(none));
     return promise;
   }

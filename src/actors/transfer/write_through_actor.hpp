@@ -51,9 +51,10 @@ struct write_through_arguments {
   policy_actor policy;
   std::shared_ptr<segmented_arena> memory;
   uint64_t waiting_bytes =
-      UINT64_MAX;             ///< bytes of `from` that may wait to be written (transfer/write_queue.hpp)
-  context_ptr work = nullptr; ///< of its writes, whose flow is the trust group's; may be null
-  runtime::home home{};       ///< has a clock; none: replaceable objects do not wait
+      UINT64_MAX; ///< bytes of `from` that may wait to be written (transfer/write_queue.hpp)
+  std::shared_ptr<event_log> log = nullptr; ///< is told of objects that `to` does not take; may be null
+  context_ptr work = nullptr;               ///< of its writes, whose flow is the trust group's; may be null
+  runtime::home home{};                     ///< has a clock; none: replaceable objects do not wait
 
   direction way() const { return to.mover ? direction::out_of_host : direction::into_host; }
 };

@@ -64,7 +64,7 @@ void demotion::answered(size_t batch, const demote_answer& answer) {
     --one.unanswered;
     one.stalled = one.stalled || answer.stalled;
     if (answer.failure.code != errc::ok)
-      done.lose(demotion_failure::failed, one.ids.size());
+      done.lose(refusal_reason::failed, one.ids.size());
     if (done.lost_in_all() != 0)
       not_written_.insert(not_written_.end(), one.ids.begin(), one.ids.end());
   });

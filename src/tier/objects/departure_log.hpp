@@ -1,8 +1,11 @@
-// Why objects have left the tiers of a trust group, for whoever asks why one of them is a miss.
+// Why objects have left the tiers of a trust group, or were not taken by them, for whoever asks why one of them is a miss.
 //
 // The last departures are kept, in sets of four as in a processor's cache: a departure replaces the oldest one of its set.
 // So a record costs 16 bytes and two memory accesses, and 65,536 of them 1 MiB. An object that has come back keeps its
 // record until it leaves again; callers look for the object first.
+//
+// A tier that does not take an object leaves a record as well, in most cases while a faster tier still has the object. If it then
+// leaves that one to make room, it is the refusal that matters: the record stays, and gets the time of the departure.
 #pragma once
 
 #include "base/ids.hpp"
@@ -24,9 +27,10 @@ namespace terrace {
 
 struct departure {
   miss_reason why = miss_reason::not_stored;
-  tier_kind from = nowhere;
+  tier_kind from = nowhere; ///< the tier that it has left, or that did not take it
   uint32_t seconds_ago = 0;
-  std::string policy; ///< the policy that chose it; empty: it was not evicted, or no policy is known
+  std::string policy{}; ///< the policy that chose it; empty: it was not evicted, or no policy is known
+  std::optional<refusal_reason> refused{}; ///< why `from` did not take it
 };
 
 /// Safe on any thread.
@@ -42,6 +46,8 @@ class departure_log {
   void policy_is(tier_kind tier, std::string_view name);
 
   void add(entry_key name, tier_kind from, miss_reason why);
+  /// The tier was to get the object, and did not take it.
+  void add_refusal(entry_key name, tier_kind by, refusal_reason why);
   /// Returns the last departure of this object; nullopt: none is known.
   std::optional<departure> find(entry_key name) const;
   size_t bytes() const;
@@ -52,10 +58,18 @@ class departure_log {
     uint32_t second = 0;
     tier_kind from = nowhere;
     miss_reason why = miss_reason::not_stored; ///< an empty record
-    uint8_t policy = 0;                        ///< position in `policies_`
+    uint8_t policy = 0;                        ///< position in `policies_`; of a refusal: its reason
+
+    /// It was refused by a tier below the one that it leaves to make room.
+    bool outlives(const record& left) const {
+      return why == miss_reason::not_admitted && from > left.from &&
+             (left.why == miss_reason::evicted || left.why == miss_reason::retired);
+    }
   };
   static_assert(sizeof(record) == 16);
   static size_t set_of(entry_key name) { return name.low % (records_max / set_records) * set_records; }
+
+  void put(entry_key name, record added);
 
   uint32_t (*const seconds_)();
   mutable std::mutex mutex_;
@@ -79,11 +93,26 @@ inline void departure_log::add(entry_key name, tier_kind from, miss_reason why) 
   std::lock_guard lock(mutex_);
   if (auto place = static_cast<size_t>(from); why == miss_reason::evicted && place < policy_of_.size())
     added.policy = policy_of_[place];
+  put(name, added);
+}
+
+inline void departure_log::add_refusal(entry_key name, tier_kind by, refusal_reason why) {
+  const record added{name.high, seconds_(), by, miss_reason::not_admitted, static_cast<uint8_t>(why)};
+  std::lock_guard lock(mutex_);
+  put(name, added);
+}
+
+inline void departure_log::put(entry_key name, record added) {
   if (records_.empty())
     records_.resize(records_max);
   auto first = records_.begin() + static_cast<std::ptrdiff_t>(set_of(name));
   auto last = first + set_records - 1;
   auto former = std::find_if(first, last, [&](const record& one) { return one.name == name.high; });
+  if (former->name == name.high && former->outlives(added)) {
+    added.from = former->from;
+    added.why = former->why;
+    added.policy = former->policy;
+  }
   std::move_backward(first, former, former + 1);
   *first = added;
 }
@@ -99,7 +128,12 @@ inline std::optional<departure> departure_log::find(entry_key name) const {
   });
   if (found == last)
     return std::nullopt;
-  return departure{found->why, found->from, seconds_() - found->second, policies_[found->policy]};
+  departure left{found->why, found->from, seconds_() - found->second};
+  if (left.why == miss_reason::not_admitted)
+    left.refused = static_cast<refusal_reason>(found->policy);
+  else
+    left.policy = policies_[found->policy];
+  return left;
 }
 
 inline size_t departure_log::bytes() const {

@@ -18,6 +18,11 @@ void tier_events::add_departure(entry_key name, miss_reason why) {
     log_->departures().add(name, tier_, why);
 }
 
+void tier_events::add_refusal(entry_key name, tier_kind by, refusal_reason why) {
+  if (log_)
+    log_->departures().add_refusal(name, by, why);
+}
+
 void tier_events::chain_first(size_t before) {
   auto begin = events_.begin() + static_cast<ptrdiff_t>(before);
   if (std::all_of(begin, events_.end(), [](auto& one) { return one.kind == event_kind::admit; }))

@@ -32,6 +32,8 @@ class tier_events {
   void add(note_kind kind, const object_key& key);
   /// Remembers why it has left, whether the log records or not.
   void add_departure(entry_key name, miss_reason why);
+  /// Remembers why the tier `by`, this one or one below it, did not take an object.
+  void add_refusal(entry_key name, tier_kind by, refusal_reason why);
   /// Subscribers are told of the beginning of a chain first: reverses the events since there were `before`, if all of
   /// them are arrivals. An object that has come and left again keeps its order.
   void chain_first(size_t before);

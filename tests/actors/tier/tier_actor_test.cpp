@@ -147,7 +147,6 @@ TEST_F(TierActor, AsksForVictimsBehindAllThatHappened) {
 }
 
 TEST_F(TierActor, CountsAsDroppedWhatEvictionCouldHaveMadeRoomForAndNothingElse) {
-  using metrics::refusal_reason;
   acquire_request all; // more than what is free
   all.objects = chain(100, 126);
   all.context = std::make_shared<request_context>();

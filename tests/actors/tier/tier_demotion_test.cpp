@@ -214,6 +214,19 @@ TEST_F(TierDemotion, AtTheSecondUseIfItIsSelective) {
   EXPECT_EQ(metric("terrace_tier_demoted_total"), 6) << "what came from there is there";
 }
 
+TEST_F(TierDemotion, WhatLeavesBeforeItsSecondUseIsNotAdmitted) {
+  begin_selective();
+  store(0, 8);
+  load(0, 4);
+  EXPECT_EQ(store(100, 8).stored_chunks, 8u);
+  auto once = why_gone(7), twice = why_gone(0);
+  ASSERT_TRUE(once && twice);
+  EXPECT_EQ(once->why, miss_reason::not_admitted);
+  EXPECT_EQ(once->from, tier_kind::disk);
+  EXPECT_EQ(once->refused, refusal_reason::second_use);
+  EXPECT_EQ(twice->why, miss_reason::evicted) << "the disk has it";
+}
+
 TEST_F(TierDemotion, WhatTheDiskLosesAfterItsSecondUseIsWrittenAsItIsEvicted) {
   begin_selective();
   store(0, 8);

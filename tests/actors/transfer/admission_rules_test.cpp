@@ -58,6 +58,22 @@ TEST_F(DiskAdmission, SeenTwiceWritesOnTheSecondUse) {
   EXPECT_EQ(report(group->host).held_objects, 0u);
 }
 
+TEST_F(DiskAdmission, WhatItsRuleRejectsIsRememberedUntilItIsAdmitted) {
+  begin({.rule = admission_rule::seen_twice});
+  store(0, 4);
+  ASSERT_TRUE(why_gone(0));
+  EXPECT_EQ(why_gone(0)->from, tier_kind::disk);
+  EXPECT_EQ(why_gone(0)->refused, refusal_reason::admission);
+  EXPECT_EQ(store(100, 32).stored_chunks, 32u); // they are evicted
+  EXPECT_EQ(present(group->host, 0, 4), 0u);
+  EXPECT_EQ(why_gone(3)->why, miss_reason::not_admitted);
+  store(0, 4);
+  EXPECT_EQ(on_disk(0, 4), 4u);
+  forget_host(0, 4);
+  forget(disk_tier(), 0, 4);
+  EXPECT_NE(why_gone(0)->why, miss_reason::not_admitted);
+}
+
 TEST_F(DiskAdmission, SeenTwiceWritesWhatCameBackAfterItWasLost) {
   begin({.rule = admission_rule::seen_twice});
   store(0, 4);
@@ -80,6 +96,9 @@ TEST_F(DiskAdmission, ABudgetOfBytesEndsWritingAndKeepsPrefixesWhole) {
   EXPECT_EQ(store(0, 4).stored_chunks, 4u);
   EXPECT_EQ(on_disk(0, 2), 2u);
   EXPECT_EQ(on_disk(2, 2), 0u);
+  EXPECT_FALSE(why_gone(1));
+  ASSERT_TRUE(why_gone(2));
+  EXPECT_EQ(why_gone(2)->refused, refusal_reason::endurance);
   EXPECT_EQ(store(10, 1).stored_chunks, 1u);
   EXPECT_EQ(on_disk(10, 1), 0u);
   EXPECT_EQ(report(group->host).held_objects, 0u);

@@ -65,7 +65,7 @@ TEST_F(LoadsAhead, ThoseAheadGiveWayWhenMemoryIsShort) {
   expect_all(loaded, 8);
   EXPECT_EQ(report(group->host).waiting, 0u);
   EXPECT_EQ(probes.host->dropped(), 0u);
-  EXPECT_EQ(probes.host->refused(metrics::refusal_reason::no_room), 0u) << "they come again";
+  EXPECT_EQ(probes.host->refused(refusal_reason::no_room), 0u) << "they come again";
 }
 
 TEST_F(LoadsAhead, TheFirstWaitsForMemoryAndHoldsNone) {

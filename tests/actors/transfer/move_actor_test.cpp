@@ -105,6 +105,6 @@ TEST_F(Moves, NeedNoCredit) {
   auto refused = ask<demote_answer>(writes, std::move(at_a_credit));
   settle();
   ASSERT_TRUE(*refused);
-  EXPECT_EQ((*refused)->done.lost[static_cast<size_t>(demotion_failure::no_room)], 2u);
+  EXPECT_EQ((*refused)->done.lost[static_cast<size_t>(refusal_reason::no_room)], 2u);
   EXPECT_EQ(move(0, 2).sum.moved.chunks, 2u);
 }

@@ -167,6 +167,12 @@ TEST_F(HostTransfers, AStoreForWhoseFirstChunkThereIsNoSpaceIsRefused) {
   EXPECT_NE(stored.failure.text.find("only the end of leases can make"), std::string::npos)
       << stored.failure.text;
   EXPECT_EQ(stored.stored_chunks, 0u);
+  for (uint64_t each : {100, 107}) { // the first, and one that the tier was not asked for
+    ASSERT_TRUE(why_gone(each)) << each;
+    EXPECT_EQ(why_gone(each)->why, miss_reason::not_admitted);
+    EXPECT_EQ(why_gone(each)->refused, refusal_reason::no_room);
+  }
+  EXPECT_FALSE(why_gone(0));
 }
 
 TEST_F(HostTransfers, AStoreWaitsWhileAllIsHeldAndGoesOnWhenAHoldEnds) {

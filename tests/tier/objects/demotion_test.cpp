@@ -29,7 +29,7 @@ demote_answer written(uint64_t objects) {
   answer.done.bytes = objects * 4096;
   return answer;
 }
-demote_answer lost(demotion_failure why, uint64_t objects) {
+demote_answer lost(refusal_reason why, uint64_t objects) {
   demote_answer answer;
   answer.done.lose(why, objects);
   return answer;
@@ -103,7 +103,7 @@ TEST(DemotionProgress, WaitsForAllTiers) {
   of.answered(0, written(2));
   of.released(0);
   EXPECT_FALSE(of.over());
-  of.answered(0, lost(demotion_failure::no_room, 2));
+  of.answered(0, lost(refusal_reason::no_room, 2));
   EXPECT_TRUE(of.over());
   EXPECT_EQ(of.tally().objects, 2u);
   EXPECT_EQ(of.tally().lost_in_all(), 2u);
@@ -112,7 +112,7 @@ TEST(DemotionProgress, WaitsForAllTiers) {
 
 TEST(DemotionProgress, DoesNotWaitForMemoryThatAStalledDeviceReads) {
   demotion of(batches_of(both(chain_of(1, 2), chain_of(10, 1)), true), 1);
-  auto stalled = lost(demotion_failure::failed, 2);
+  auto stalled = lost(refusal_reason::failed, 2);
   stalled.stalled = true;
   of.answered(0, stalled);
   of.answered(1, written(1));
@@ -130,7 +130,7 @@ TEST(DemotionProgress, WhatNobodyAnswersIsLost) {
   of.released(0);
   of.answered(0, {{errc::internal, "it has ended"}, {}, false});
   EXPECT_TRUE(of.over());
-  EXPECT_EQ(of.tally().lost[static_cast<size_t>(demotion_failure::failed)], 2u);
+  EXPECT_EQ(of.tally().lost[static_cast<size_t>(refusal_reason::failed)], 2u);
 }
 
 TEST(DemotionMode, HasNames) {

@@ -91,3 +91,40 @@ TEST_F(Departures, KeepsMostOfTheLastOnes) {
     known += log.find(to_entry_key(key_of(i))) ? 1 : 0;
   EXPECT_GT(known, some * 99 / 100);
 }
+
+TEST_F(Departures, WhatATierBelowDidNotTakeIsNotAdmittedWhenItLeaves) {
+  log.policy_is(tier_kind::host, "lru");
+  log.add_refusal(name(1), tier_kind::disk, refusal_reason::endurance);
+  now += 5;
+  log.add(name(1), tier_kind::host, miss_reason::evicted);
+  now += 7;
+  auto found = log.find(name(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->why, miss_reason::not_admitted);
+  EXPECT_EQ(found->from, tier_kind::disk);
+  EXPECT_EQ(found->refused, refusal_reason::endurance);
+  EXPECT_EQ(found->seconds_ago, 7u) << "since it left host memory";
+  EXPECT_EQ(found->policy, "");
+}
+
+TEST_F(Departures, WhatWasTakenLaterOrRemovedIsNotRefused) {
+  for (uint64_t i = 0; i < 3; ++i)
+    log.add_refusal(name(i), tier_kind::disk, refusal_reason::admission);
+  log.add(name(0), tier_kind::disk, miss_reason::evicted); // it was admitted at another time
+  log.add(name(1), tier_kind::host, miss_reason::cleared);
+  log.add(name(2), tier_kind::remote, miss_reason::evicted); // the tier below the disk has had it
+  EXPECT_EQ(log.find(name(0))->why, miss_reason::evicted);
+  EXPECT_EQ(log.find(name(1))->why, miss_reason::cleared);
+  EXPECT_EQ(log.find(name(2))->from, tier_kind::remote);
+  for (uint64_t i = 0; i < 3; ++i)
+    EXPECT_FALSE(log.find(name(i))->refused) << i;
+}
+
+TEST_F(Departures, AStoreThatIsRefusedCountsAfterAnEarlierDeparture) {
+  log.add(name(1), tier_kind::disk, miss_reason::evicted);
+  log.add_refusal(name(1), tier_kind::host, refusal_reason::no_room);
+  EXPECT_EQ(log.find(name(1))->why, miss_reason::not_admitted);
+  EXPECT_EQ(log.find(name(1))->from, tier_kind::host);
+  log.add(name(1), tier_kind::host, miss_reason::evicted);
+  EXPECT_EQ(log.find(name(1))->why, miss_reason::evicted) << "it was stored at another time";
+}

@@ -70,6 +70,19 @@ TEST_F(ChunkMiss, TheReasonOfTheLatestDeparture) {
       << "it is known, so not incomplete";
 }
 
+TEST_F(ChunkMiss, NotAdmittedIfATierBelowDidNotTakeIt) {
+  log.add_refusal(to_entry_key(chunk_layout(space->spec).key(space->id, chunk, 0)), tier_kind::disk,
+                  refusal_reason::second_use);
+  left(0, miss_reason::evicted);
+  is_there(1);
+  is_there(2);
+  EXPECT_EQ(examine(), (chunk_miss{.why = miss_reason::not_admitted,
+                                   .from = tier_kind::disk,
+                                   .refused = refusal_reason::second_use}));
+  is_there(0);
+  EXPECT_FALSE(examine()) << "it is there";
+}
+
 TEST_F(ChunkMiss, OutOfServiceIfItsTierCannotBeRead) {
   is_there(0);
   is_there(1);

@@ -1,6 +1,8 @@
 // explain: where each chunk of a prompt is, or why it is a miss.
+#include "actors/connection/transfers.hpp"
 #include "actors/connection/verbs.hpp"
 #include "base/printable.hpp"
+#include "group/recent_lookups.hpp"
 #include "protocol/descriptors.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
@@ -58,7 +60,8 @@ struct explained_run {
     if (miss.has_value() != next.miss.has_value())
       return false;
     return miss ? miss->why == next.miss->why && miss->from == next.miss->from &&
-                      miss->object == next.miss->object && miss->policy == next.miss->policy
+                      miss->object == next.miss->object && miss->policy == next.miss->policy &&
+                      miss->refused == next.miss->refused
                 : tier == next.tier;
   }
 };
@@ -72,6 +75,39 @@ explained_run examined(uint32_t chunk, const digest& key, const object_places& p
     for (uint32_t object : examiner.needed())
       one.tier = one.tier == nowhere ? place_of(object).tier : std::max(one.tier, place_of(object).tier);
   return one;
+}
+
+/// The speed of computing that counts: what the client has declared, or else what the last lookup of an engine in the space was
+/// told. 0: everything is read.
+uint32_t speed_for(const connected_client& client, const wire::Explain& asked, const client_space& space) {
+  const bool declared = asked.options() != nullptr && asked.options()->prefill_tokens_per_s().has_value();
+  const uint32_t speed = client.prefill_speed(asked.options(), space);
+  if (speed != 0 || declared || !client.group().cost_model->load(std::memory_order_relaxed))
+    return speed;
+  return client.group().lookups->prefill_speed_in(space.space->id);
+}
+
+/// Chunks that a lookup would find and leave to the client.
+struct left_chunks {
+  uint32_t first = 0, end = 0;
+  uint32_t tokens_per_s = 0; ///< at which it computes them
+
+  bool contains(uint32_t chunk) const { return chunk >= first && chunk < end; }
+};
+
+task<left_chunks> left_to_client(client_request& request, space_ptr space,
+                                 std::shared_ptr<const chunk_prefix> prefix, uint32_t tokens_per_s) {
+  left_chunks left{0, 0, tokens_per_s};
+  if (tokens_per_s == 0)
+    co_return left;
+  auto question = lookup_of(request, space, prefix);
+  question.counts = false;
+  question.asks_store = false;
+  question.prefill_tokens_per_s = tokens_per_s;
+  auto found = co_await request.look_up(std::move(question));
+  left.first = found.plan.found_chunks;
+  left.end = left.first + found.recompute_chunks;
+  co_return left;
 }
 
 /// Returns false if there are too many runs for one more.
@@ -143,12 +179,19 @@ const char* tier_name(const explained_run& run) {
 }
 
 void describe(std::vector<explained_run>& runs, const std::vector<explained_tier>& tiers,
-              const chunk_examiner& examiner) {
+              const chunk_examiner& examiner, const left_chunks& left) {
   for (explained_run& run : runs) {
     if (!run.miss)
       continue;
+    if (run.miss->why == miss_reason::left_to_recompute) {
+      run.detail =
+          "reading takes longer than computing at " + std::to_string(left.tokens_per_s) + " tokens/s";
+      continue;
+    }
     if (examiner.needed().size() > 1)
       run.detail = examiner.name_of(run.miss->object) + " is missing";
+    if (run.miss->refused)
+      run.detail += (run.detail.empty() ? "" : "; ") + std::string(described(*run.miss->refused));
     if (!run.miss->policy.empty())
       run.detail += (run.detail.empty() ? "" : "; ") + ("the policy " + run.miss->policy) + " chose it";
     for (const explained_tier& tier : tiers)
@@ -177,8 +220,10 @@ void answer(client_request& request, size_t requested, const std::vector<explain
 task<> explain(client_request& request, const wire::Explain& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
   auto space = co_await request.space_of(asked);
-  auto prefix = co_await request.chunks_of(*space, asked);
-  auto chunks = std::make_shared<const std::vector<digest>>(std::move(prefix.chunks));
+  const uint32_t speed = speed_for(client, asked, *space);
+  auto resolved = co_await request.chunks_of(*space, asked);
+  auto prefix = std::make_shared<const chunk_prefix>(std::move(resolved));
+  std::shared_ptr<const std::vector<digest>> chunks(prefix, &prefix->chunks);
   object_source objects(space->space, chunks);
   size_t charged =
       objects.size() / 8; // a place takes two bytes, an object of a request some sixteen times as much
@@ -195,12 +240,16 @@ task<> explain(client_request& request, const wire::Explain& asked, protocol::de
       auto found = co_await request.ask<probe_answer>(tier.tier, std::move(probe), "a tier has ended");
       places.add(next, found.present, tier);
     }
+  auto left = co_await left_to_client(request, space->space, prefix, speed);
   chunk_examiner examiner(space->space, client.group().events->departures());
   std::vector<explained_run> runs;
   const size_t per_chunk = chunk_layout(space->space->spec).objects_per_chunk();
   size_t looked_at = 0;
   for (uint32_t chunk = 0; chunk < chunks->size(); ++chunk) {
-    if (!append(runs, examined(chunk, (*chunks)[chunk], places, examiner, per_chunk)))
+    auto one = examined(chunk, (*chunks)[chunk], places, examiner, per_chunk);
+    if (!one.miss && left.contains(chunk))
+      one.miss = chunk_miss{.why = miss_reason::left_to_recompute, .from = one.tier};
+    if (!append(runs, std::move(one)))
       break;
     looked_at += per_chunk;
     if (looked_at >= probed_at_a_time) {
@@ -208,7 +257,7 @@ task<> explain(client_request& request, const wire::Explain& asked, protocol::de
       co_await request.turn("its chunks were examined");
     }
   }
-  describe(runs, tiers, examiner);
+  describe(runs, tiers, examiner, left);
   for (explained_run& run : runs) {
     if (!run.miss || run.miss->why != miss_reason::not_stored)
       continue;

@@ -76,21 +76,29 @@ miss_reason why_missing(const trust_group& group, const space_ptr& space, const 
   return miss ? miss->why : miss_reason::not_stored; // it has come meanwhile
 }
 
-/// Lookups under a lease are those of engines; what is left to the client to compute counts elsewhere.
-void count_misses(connected_client& client, const subject& target, const prefix_plan& plan) {
+/// Lookups under a lease are those of engines.
+void count_misses(connected_client& client, const subject& target, const lookup_answer& found) {
   const chunk_prefix& prefix = *target.prefix;
-  size_t whole = prefix.whole_chunks();
-  if (!target.lease_wanted || plan.found_chunks >= whole)
+  const size_t whole = prefix.whole_chunks();
+  size_t next = found.plan.found_chunks;
+  if (!target.lease_wanted || next >= whole)
     return;
   const space_ptr& space = target.space->space;
-  auto why = why_missing(client.group(), space, prefix.chunks[plan.found_chunks]);
-  client.environment().client_probe->missed(client.group().name, client.record()->name(), why,
-                                            (whole - plan.found_chunks) * uint64_t{space->spec.chunk_tokens});
+  auto count = [&](miss_reason why, size_t chunks) {
+    client.environment().client_probe->missed(client.group().name, client.record()->name(), why,
+                                              chunks * uint64_t{space->spec.chunk_tokens});
+  };
+  const size_t left = std::min<size_t>(found.recompute_chunks, whole - next);
+  if (left != 0)
+    count(miss_reason::left_to_recompute, left);
+  next += left;
+  if (next < whole)
+    count(why_missing(client.group(), space, prefix.chunks[next]), whole - next);
 }
 
 /// Remembers a lookup under a lease, for whoever asks what became of it.
 void remember(const client_request& request, const wire::Lookup& asked, const subject& target,
-              uint32_t found_chunks) {
+              const lookup_answer& found) {
   const connected_client& client = request.client;
   recent_lookup one;
   one.at = client.environment().now();
@@ -101,7 +109,9 @@ void remember(const client_request& request, const wire::Lookup& asked, const su
   one.space = target.space->space->id;
   one.chunk_tokens = target.space->space->spec.chunk_tokens;
   one.prefix = target.prefix;
-  one.found_chunks = found_chunks;
+  one.found_chunks = found.plan.found_chunks;
+  one.recompute_chunks = found.recompute_chunks;
+  one.prefill_tokens_per_s = client.prefill_speed(asked.options(), *target.space);
   client.group().lookups->add(std::move(one));
 }
 
@@ -112,11 +122,11 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
   const space_spec& spec = target.space->space->spec;
   if (target.loads)
     count_hits(*target.space->probe, spec, plan);
-  if (target.loads && found.recompute_chunks == 0 && !found.shortened)
-    count_misses(client, target, plan);
+  if (target.loads && !found.shortened)
+    count_misses(client, target, found);
   client.count_recomputed(spec, found.recompute_chunks);
   if (target.lease_wanted)
-    remember(request, asked, target, plan.found_chunks);
+    remember(request, asked, target, found);
   lease_ptr held;
   if (found.shortened)
     client.environment().client_probe->lease_shortened();

@@ -43,6 +43,8 @@ flatbuffers::Offset<wire::RecentLookup> write_recent(flatbuffers::FlatBufferBuil
   if (!parent.IsNull())
     written.add_parent(parent);
   written.add_found_chunks(one.found_chunks);
+  written.add_recompute_chunks(one.recompute_chunks);
+  written.add_prefill_tokens_per_s(one.prefill_tokens_per_s);
   written.add_digests(digests);
   return written.Finish();
 }
