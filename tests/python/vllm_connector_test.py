@@ -158,7 +158,7 @@ class Engine:
         seen = self.scheduler.failures_seen
         between()
         self.worker.prepare(*self.scheduler.overwritten())
-        self.worker.begin(loads)
+        self.worker.begin(loads, self.scheduler.endings())
         for name in wait_for if scheduled else "":
             self.worker.layer(name)
         self.worker.save(stores, seen)
@@ -198,7 +198,7 @@ class Engine:
     def empty_step(self) -> None:
         """A step without tokens, as vLLM makes it while the connector has work."""
         self.worker.prepare(*self.scheduler.overwritten())
-        self.worker.begin([])
+        self.worker.begin([], self.scheduler.endings())
         self.worker.save([], self.scheduler.failures_seen)
         self.worker.received()
         self.report()

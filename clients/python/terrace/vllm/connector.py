@@ -22,7 +22,7 @@ from .block_hashes import HashesOfEngine
 from .factors import adapter_factors, engine_identity, weights_of
 from .layered_loads import why_not_layered
 from .make_staging import Step, staging_for
-from .orders import LoadOrder, Report, StoreOrder
+from .orders import Ending, LoadOrder, Report, StoreOrder
 from .plan import LAYER_PARTS, Plan, Unusable, plan_of
 from .scheduler_side import SchedulerSide
 from .metrics import PrometheusMetrics, Statistics
@@ -40,6 +40,7 @@ class Orders(base.KVConnectorMetadata):  # type: ignore[misc]
     failures_seen: int = 0
     overwritten: set[int] = field(default_factory=set)  #: blocks that the step may overwrite
     cleared: bool = False  #: the cache was cleared before the step
+    endings: list[Ending] = field(default_factory=list)
 
 
 @dataclass
@@ -172,7 +173,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         if self._scheduler is None:
             return Orders()
         loads, stores = self._scheduler.orders(scheduler_output)
-        return Orders(loads, stores, self._scheduler.failures_seen, *self._scheduler.overwritten())
+        return Orders(loads, stores, self._scheduler.failures_seen, *self._scheduler.overwritten(), self._scheduler.endings())
 
     def has_pending_push_work(self) -> bool:
         """vLLM makes steps without tokens as long as this is true and nothing else is to be done."""
@@ -185,7 +186,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
 
     def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, dict[str, Any] | None]:
         if self._scheduler is not None:
-            self._scheduler.finished(request.request_id)
+            self._scheduler.finished(request.request_id, str(request.get_finished_reason()), request.num_output_tokens)
         return False, None  # stores no longer need the blocks
 
     def request_finished_all_groups(
@@ -225,7 +226,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
     def start_load_kv(self, forward_context: Any, **kwargs: Any) -> None:
         orders = self._orders()
         if self._worker is not None:
-            self._worker.begin(orders.loads)
+            self._worker.begin(orders.loads, orders.endings)
 
     def wait_for_layer_load(self, layer_name: str) -> None:
         if self._worker is not None:
