@@ -84,6 +84,18 @@ class _Options:
         return _Options(**said)
 
 
+def _stages(vllm_config: Any) -> list[int]:
+    """Returns how many of the model's layers each stage of its pipeline has."""
+    count = vllm_config.parallel_config.pipeline_parallel_size
+    if count == 1:
+        return []
+    from vllm.distributed.utils import get_pp_indices  # type: ignore[import-not-found]
+
+    layers = vllm_config.model_config.get_total_num_hidden_layers()
+    bounds = [get_pp_indices(layers, stage, count) for stage in range(count)]
+    return [end - first for first, end in bounds]
+
+
 class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: ignore[misc]
     def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:
         super().__init__(vllm_config, role, kv_cache_config)
@@ -119,7 +131,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         made = plan_of(
             vllm_config, kv_cache_config, f"{vllm.__version__} {current_platform.device_type}",
             weights=weights, salt=self._options.salt, layer_parts=self._options.layer_parts,
-            fails_requests=hasattr(base.KVConnectorBase_V1, "get_transfer_results"),
+            fails_requests=hasattr(base.KVConnectorBase_V1, "get_transfer_results"), stages=_stages(vllm_config),
         )
         return made.of_rank(getattr(vllm_config.parallel_config, "rank", 0))
 
