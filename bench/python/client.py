@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
@@ -271,6 +272,64 @@ def vllm_connector() -> None:
         server.stop()
 
 
+def turn_lookup() -> None:
+    """Compares the lookup of a turn with 32,768 tokens in blocks of 16, of which 512 are new, by the digests that vLLM has of it, as its
+    connector sends it, and by a session of the daemon, which hashes the new tokens itself. Time to the answer, processor time of this
+    thread and of the daemon. Both take a lease; each turn is another one, and what it looks for is there."""
+    block, turns, new = 16, 32, 512
+    blocks = 32_768 // block
+    server = daemon_with(256 << 20)
+    spec = terrace.SpaceSpec(model="bench", dtype="bf16", layout="turns", chunk_tokens=block, hash_block_tokens=block,
+                             pools=[terrace.Pool("kv", object_bytes=64)])
+
+    def of_daemon() -> float:
+        """Microseconds that its threads have run."""
+        threads = Path(f"/proc/{server.process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e3
+
+    try:
+        with terrace.connect(server.socket, timeout=PATIENCE) as daemon:
+            space = daemon.open_space(spec, timeout=PATIENCE)
+            memory = terrace.Memory(blocks * 64)
+            region = daemon.register_region(memory, timeout=PATIENCE)
+            runs = terrace.Rows(range(blocks), 64)
+            figures: dict[str, list[float]] = {}
+            for repeat in range(ROUNDS * 2):
+                conversation = [1000 * repeat + i for i in range(32_768)]
+                daemon.store(space, conversation, region, runs, timeout=PATIENCE)
+                found = daemon.lookup(space, conversation, digests=True, timeout=PATIENCE)
+                assert found.found_chunks == blocks and found.digests is not None
+                digests = list(found.digests)
+                session = daemon.open_session(space, timeout=PATIENCE)
+                daemon.lookup_turn(session, conversation[: 32_768 - new * turns], 0, timeout=PATIENCE)
+
+                def by_digests(end: int) -> terrace.Lookup:
+                    return daemon.lookup(space, terrace.Prefix.of_digests(digests[: end // block]), lease=True)
+
+                def by_session(end: int) -> terrace.Lookup:
+                    return daemon.lookup_turn(session, conversation[:end], end - new, lease=True)
+
+                for name, ask in (("digests", by_digests), ("session", by_session)):
+                    cpu, busy, latencies = 0, of_daemon(), []
+                    for turn in range(turns):
+                        end = 32_768 - new * (turns - 1 - turn)
+                        began, spent = time.perf_counter_ns(), time.thread_time_ns()
+                        answer = ask(end)
+                        latencies.append((time.perf_counter_ns() - began) / 1e3)
+                        cpu += time.thread_time_ns() - spent
+                        assert answer.found_chunks == end // block and answer.lease is not None
+                        answer.lease.release()
+                    figures.setdefault(name, []).append(median(latencies))
+                    figures.setdefault(f"{name} client", []).append(cpu / turns / 1e3)
+                    figures.setdefault(f"{name} daemon", []).append((of_daemon() - busy) / turns)
+                session.close()
+            for name in ("digests", "session"):
+                report(f"turn_lookup_{name}", "us", figures[name], client_us=round(median(figures[f"{name} client"]), 1),
+                       daemon_us=round(median(figures[f"{name} daemon"]), 1))
+    finally:
+        server.stop()
+
+
 if __name__ == "__main__":
     {"python_lookup": python_lookup, "python_load": python_load, "vllm_tier_submit": vllm_tier_submit,
-     "vllm_connector": vllm_connector}[sys.argv[1]]()
+     "vllm_connector": vllm_connector, "turn_lookup": turn_lookup}[sys.argv[1]]()

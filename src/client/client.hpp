@@ -114,6 +114,9 @@ class async_requests {
   result<ticket<reservation>> reserve(const reserve_request& request, deadline until = {});
   result<ticket<store_result>> commit(reservation written, deadline until = {},
                                       const request_options& options = {});
+  /// Reports how an inference request ended. It has no answer to wait for, and never waits; on a connection that is lost
+  /// it does nothing.
+  void end_inference(const inference_end& ended);
 
  private:
   friend class connection;

@@ -125,22 +125,13 @@ result<bool> connection::cancel_lookup(const lookup_id& id, deadline until) {
 }
 
 result<void> connection::end_inference(const inference_end& ended, deadline until) {
-  auto optional = [](const auto& value) -> flatbuffers::Optional<uint32_t> {
-    if (!value)
-      return flatbuffers::nullopt;
-    return static_cast<uint32_t>(*value);
-  };
-  std::optional<int64_t> think_ms;
-  if (ended.think_time)
-    think_ms = std::clamp<int64_t>(ended.think_time->count(), 0, UINT32_MAX);
   return ask<kind::end_inference>(
-      *core_->now(), until,
-      [&](body_builder& body) {
-        return wire::CreateEndInference(body, ended.inference, optional(ended.output_tokens),
-                                        static_cast<wire::FinishReason>(ended.reason), ended.session_closed,
-                                        optional(think_ms), detail::to_wire(ended.time));
-      },
+      *core_->now(), until, [&](body_builder& body) { return encode(body, ended); },
       [](const wire::EndInferenceAnswer&) {});
+}
+
+void async_requests::end_inference(const inference_end& ended) {
+  core_->now()->post(kind::end_inference, [&](body_builder& body) { return encode(body, ended); });
 }
 
 result<bell> connection::bell(deadline until) { return core_->ring_with(until); }

@@ -66,6 +66,7 @@ flatbuffers::Offset<wire::Reserve> encode(body_builder& body, const reserve_requ
 flatbuffers::Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
                                             std::span<const uint8_t> pools, earlier_places earlier,
                                             const request_options& options, const request_context& context);
+flatbuffers::Offset<wire::EndInference> encode(body_builder& body, const inference_end& ended);
 flatbuffers::Offset<wire::Commit> encode_commit(body_builder& body, uint64_t reservation,
                                                 const request_options& options,
                                                 const request_context& context);

@@ -176,6 +176,15 @@ Offset<wire::Announce> encode(body_builder& body, const announcement& request,
   return wire::CreateAnnounce(body, context.space, prefix, name, context.deadline_ms, options);
 }
 
+Offset<wire::EndInference> encode(body_builder& body, const inference_end& ended) {
+  std::optional<uint32_t> think_ms;
+  if (ended.think_time)
+    think_ms = static_cast<uint32_t>(std::clamp<int64_t>(ended.think_time->count(), 0, UINT32_MAX));
+  return wire::CreateEndInference(body, ended.inference, to_wire(ended.output_tokens),
+                                  static_cast<wire::FinishReason>(ended.reason), ended.session_closed,
+                                  to_wire(think_ms), to_wire(ended.time));
+}
+
 Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& context) {
   auto prefix = encode(body, request.what);
   auto runs = encode(body, request.runs);

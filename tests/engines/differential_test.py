@@ -16,6 +16,7 @@ import unittest
 from types import SimpleNamespace
 from typing import Any
 
+import terrace
 from daemon import PATIENCE, Daemon
 from waiting import until
 
@@ -257,7 +258,6 @@ class VllmFileTier(unittest.TestCase):
 
     def run_calls(self, seed: int) -> None:
         import numpy
-        import terrace
         from terrace.vllm.tier import TerraceTier
         from vllm.v1.kv_offload.base import ReqContext, make_offload_key
         from vllm.v1.kv_offload.tiering.base import TransferJob
@@ -270,8 +270,8 @@ class VllmFileTier(unittest.TestCase):
         views = [memoryview(pool).cast("B", (self.ROWS, self.ROW_BYTES)) for pool in pools]
         rows = [numpy.frombuffer(memoryview(pool), numpy.uint8).reshape(self.ROWS, self.ROW_BYTES) for pool in pools]
         tiers = [
-            FileSystemTierManager(self.spec(), views[0], "fs", folder.name, n_read_threads=1, n_write_threads=1),
-            TerraceTier(self.spec(), views[1], "TerraceTier", socket=self.server.socket, revision=f"of test {seed}",
+            FileSystemTierManager(vllm_spec(self.GROUPS, self.ROW_BYTES), views[0], "fs", folder.name, n_read_threads=1, n_write_threads=1),
+            TerraceTier(vllm_spec(self.GROUPS, self.ROW_BYTES), views[1], "TerraceTier", socket=self.server.socket, revision=f"of test {seed}",
                         lookup_seconds=PATIENCE),
         ]
         keys = [make_offload_key(hashlib.sha256(b"%d" % i).digest(), i % self.GROUPS) for i in range(40)]
@@ -349,14 +349,127 @@ class VllmFileTier(unittest.TestCase):
         self.assertEqual(result.job_id, number)
         return result
 
-    def spec(self) -> Any:
-        from vllm.v1.kv_offload import config
 
-        groups = tuple(config.OffloadingGroupConfig(16, (f"layer{group}",), group) for group in range(self.GROUPS))
-        parallel = config.OffloadingParallelConfig(0, 1, 1, 1, 1, 1, 0, 1, None, True)
-        made = config.OffloadingConfig(groups, self.ROW_BYTES, False, {}, "engine", config.OffloadingModelConfig("org/model", "bfloat16"),
-                                       config.OffloadingCacheConfig(16, 1), parallel)
-        return SimpleNamespace(config=made, blocks_per_chunk=1, kv_events_config=SimpleNamespace(enable_kv_cache_events=False))
+@unittest.skipIf(importlib.util.find_spec("vllm") is None, "vLLM is not installed here")
+class VllmCpuOffloading(unittest.TestCase):
+    """vLLM's offloading to host memory that is large enough for everything, and vLLM's offloading to a few rows with Terrace below them: what
+    the large memory has, the small one finds too, with the same bytes. vLLM's stock managers of both are asked as its scheduler asks
+    them."""
+
+    ROWS, ROW_BYTES, GROUPS, KEYS = 12, 8192, 2, 60
+
+    def setUp(self) -> None:
+        self.server = Daemon(host_bytes=64 << 20)
+        self.addCleanup(self.server.stop)
+
+    def test_random_calls_have_the_same_answers(self) -> None:
+        for seed in SEEDS:
+            with self.subTest(TERRACE_TEST_SEED=seed):
+                self.run_calls(seed)
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+            (host,) = (tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers if tier.tier == "host")
+        self.assertGreater(host.bytes_read, len(SEEDS) * self.KEYS * self.ROW_BYTES, "little came from Terrace")
+
+    def run_calls(self, seed: int) -> None:
+        import numpy
+        from terrace.vllm.tier import TerraceTier
+        from vllm.v1.kv_offload.base import ReqContext, make_offload_key
+        from vllm.v1.kv_offload.cpu.manager import CPUOffloadingManager
+        from vllm.v1.kv_offload.cpu.shared_offload_region import SharedOffloadRegion
+        from vllm.v1.kv_offload.tiering.manager import CPUPrimaryTierOffloadingManager, TieringOffloadingManager
+
+        source = random.Random(seed)
+        region = SharedOffloadRegion(engine_id=f"terrace-test-{os.getpid()}-{seed}", num_chunks=self.ROWS, rank=None,
+                                     kv_bytes_per_chunk=self.ROW_BYTES, cpu_page_size=self.ROW_BYTES)
+        primary = CPUPrimaryTierOffloadingManager(num_chunks=self.ROWS, mmap_region=region)
+        view = primary.get_kv_memoryview()
+        tier = TerraceTier(vllm_spec(self.GROUPS, self.ROW_BYTES), view, "TerraceTier", socket=self.server.socket,
+                           revision=f"of test {seed}", lookup_seconds=PATIENCE)
+        managers = [CPUOffloadingManager(num_chunks=self.KEYS), TieringOffloadingManager(primary, [tier])]
+        rows = [numpy.zeros((self.KEYS, self.ROW_BYTES), numpy.uint8), numpy.frombuffer(view, numpy.uint8).reshape(self.ROWS, self.ROW_BYTES)]
+        keys = [make_offload_key(hashlib.sha256(b"%d" % i).digest(), i % self.GROUPS) for i in range(self.KEYS)]
+        for number in range(CALLS):
+            first = source.randrange(len(keys))
+            chosen = keys[first:first + source.choice((1, 2, 5, self.ROWS // 2))]
+            if source.random() < 0.3:
+                source.shuffle(chosen)
+            requests = [ReqContext(req_id=f"{number}") for _ in managers]
+            for manager, request in zip(managers, requests):
+                for position, key in enumerate(chosen):
+                    request.set_offload_key_position(key, position + 1)
+                manager.on_new_request(request)
+            if source.random() < 0.4:
+                for manager, request, memory in zip(managers, requests, rows):
+                    self.store(manager, request, chosen, memory, seed)
+            else:
+                found = [self.found(manager, request, chosen) for manager, request in zip(managers, requests)]
+                self.assertEqual(*found)
+                loaded = []
+                for manager, request, memory in zip(managers, requests, rows):
+                    spec = manager.prepare_load(chosen[:found[0]], request)
+                    loaded.append(memory[spec.chunk_ids].copy())
+                    manager.complete_load(chosen[:found[0]], request)
+                self.assertTrue((loaded[0] == loaded[1]).all(), "other bytes")
+                self.assertEqual([bytes(row) for row in loaded[0]], [self.content(seed, key) for key in chosen[:found[0]]])
+            for manager, request in zip(managers, requests):
+                manager.on_request_finished(request)
+                self.settle(manager)
+        del view, rows, memory
+        for manager in managers:
+            manager.shutdown()
+
+    def content(self, seed: int, key: bytes) -> bytes:
+        return hashlib.sha256(b"%d" % seed + key).digest() * (self.ROW_BYTES // 32)
+
+    def store(self, manager: Any, request: Any, keys: list[Any], memory: Any, seed: int) -> None:
+        import numpy
+
+        ready = manager.prepare_store(keys, request)
+        self.assertIsNotNone(ready, "nothing is under way, so there is room")
+        for key, row in zip(ready.keys_to_store, ready.store_spec.chunk_ids):
+            memory[row] = numpy.frombuffer(self.content(seed, key), numpy.uint8)
+        if ready.keys_to_store:
+            manager.complete_store(ready.keys_to_store, request)
+
+    def found(self, manager: Any, request: Any, keys: list[Any]) -> int:
+        """How many leading keys can be loaded in the same step, once there is an answer for each."""
+        from vllm.v1.kv_offload.base import LookupResult, ScheduleEndContext
+
+        answers: list[Any] = []
+
+        def known() -> bool:
+            answers[:] = [manager.lookup(key, request) for key in keys]
+            answers.append(LookupResult.MISS)
+            del answers[answers.index(LookupResult.MISS):]
+            if all(answer == LookupResult.HIT for answer in answers):
+                return True
+            manager.touch(keys, request)
+            manager.on_schedule_end(ScheduleEndContext([], []))
+            return False
+
+        until(known)
+        return len(answers)
+
+    def settle(self, manager: Any) -> None:
+        """By steps of the engine."""
+        from vllm.v1.kv_offload.base import ScheduleEndContext
+
+        def idle() -> bool:
+            manager.on_schedule_end(ScheduleEndContext([], []))
+            return not manager.has_pending_work()
+
+        until(idle)
+
+
+def vllm_spec(groups: int, row_bytes: int) -> Any:
+    """What vLLM tells its tiers of an engine with so many groups of layers."""
+    from vllm.v1.kv_offload import config
+
+    layers = tuple(config.OffloadingGroupConfig(16, (f"layer{group}",), group) for group in range(groups))
+    parallel = config.OffloadingParallelConfig(0, 1, 1, 1, 1, 1, 0, 1, None, True)
+    made = config.OffloadingConfig(layers, row_bytes, False, {}, "engine", config.OffloadingModelConfig("org/model", "bfloat16"),
+                                   config.OffloadingCacheConfig(16, 1), parallel)
+    return SimpleNamespace(config=made, blocks_per_chunk=1, kv_events_config=SimpleNamespace(enable_kv_cache_events=False))
 
 
 if __name__ == "__main__":

@@ -43,8 +43,9 @@ def connector(daemon: str, **params: Any) -> dict[str, Any]:
 class LmcacheServer:
     """`prompt`: a number; each has tokens and KV of its own."""
 
-    def __init__(self, adapter: dict[str, Any]) -> None:
-        """`adapter`: of its second level."""
+    def __init__(self, adapter: dict[str, Any], workers: int = 1) -> None:
+        """`adapter`: of its second level. `workers`: of its client, each with KV of its own."""
+        self._workers = workers
         self.port, self.http = free_port(), free_port()
         self.log = tempfile.NamedTemporaryFile(prefix="terrace-lmcache-", suffix=".log")
         command = [sys.executable, "-m", "lmcache.cli.main", "server", "--host", "127.0.0.1", "--port", str(self.port),
@@ -70,8 +71,9 @@ class LmcacheServer:
         """The checksums of its chunks. The server writes them to its second level afterwards."""
         client, request = self._asked(prompt)
         noise = torch.Generator().manual_seed(prompt)
-        for layer in client._workers[0].kv_caches.values():
-            layer.copy_(torch.randn(layer.shape, generator=noise))
+        for worker in client._workers:
+            for layer in worker.kv_caches.values():
+                layer.copy_(torch.randn(layer.shape, generator=noise))
         done = client.store(request, 0, request.num_full_tokens)
         assert done is not None and done.succeeded, done
         sums = client.compute_checksums(request, 0, request.num_full_tokens)
@@ -130,7 +132,7 @@ class LmcacheServer:
     def _config(self) -> BenchConfig:
         return BenchConfig(
             rpc_url=f"tcp://127.0.0.1:{self.port}", http_url=f"http://127.0.0.1:{self.http}", mode="cpu",
-            transfer_mode="engine_driven", tp_size=1, use_mla=False, num_tokens=CHUNKS * 256,
+            transfer_mode="engine_driven", tp_size=self._workers, use_mla=False, num_tokens=CHUNKS * 256,
             kvcache_shape_spec=f"(2,{BLOCKS},16,2,64):bfloat16:4", num_blocks=BLOCKS, block_size=16,
         )
 

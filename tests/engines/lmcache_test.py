@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import unittest
+from pathlib import Path
 
 import terrace
 from daemon import PATIENCE, Daemon
+from disk_case import OverDisk
 from volume import damage
 from waiting import until
 
@@ -100,6 +104,55 @@ class LmcacheSecondLevel(OverTerrace):
                 return sum(one.regions for one in clients if one.pid == self.first.process.pid)
 
             until(lambda: of_the_server() == 3)
+
+
+class LmcacheTwoWorkers(OverDisk):
+    """Two workers of an engine, each with KV of its own, behind one server."""
+
+    WORKERS = 2
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Daemon(host_bytes=128 << 20)
+        cls.addClassCleanup(cls.server.stop)
+        cls.first = LmcacheServer(connector(cls.server.socket, lookup_seconds=PATIENCE), cls.WORKERS)
+        cls.addClassCleanup(lambda: cls.first.kill())
+        cls.first.ready()
+
+    def spaces(self) -> list[int]:
+        """Numbers of the spaces with KV: each worker's objects are one."""
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+            (group,) = observer.status(timeout=PATIENCE).groups
+        return [space.space for space in group.open_spaces if space.pools[0].object_bytes == CHUNK_BYTES]
+
+    def stored(self, prompt: int) -> list[str]:
+        before = self.tiers()["host"].bytes_written
+        sums = self.first.store(prompt)
+        until(lambda: self.tiers()["host"].bytes_written >= before + self.missing * CHUNK_BYTES)
+        return sums
+
+    def test_what_one_worker_has_lost_is_found_for_none(self) -> None:
+        self.missing = self.WORKERS * CHUNKS
+        right = self.stored(1)
+        self.assertEqual(len(set(right)), self.WORKERS * CHUNKS, "each worker's chunks have bytes of their own")
+        self.first.forget()
+        self.assertEqual(self.first.load(1), (CHUNKS, right))
+        spaces = self.spaces()
+        self.assertEqual(len(spaces), self.WORKERS)
+        program = Path(os.environ["TERRACED"]).resolve().parents[2] / "src/cli/terrace"
+        subprocess.run([program, "--socket", self.server.socket, "clear", "--space", str(spaces[-1])], check=True, timeout=PATIENCE)
+        self.first.forget()
+        found, sums = self.first.load(1)
+        self.assertEqual(found, 0)
+        self.first.forget()
+        self.missing = CHUNKS
+        self.assertEqual(self.stored(1), right)
+        self.first.forget()
+        self.assertEqual(self.first.load(1), (CHUNKS, right))
+        second = LmcacheServer(connector(self.server.socket), self.WORKERS)
+        self.addCleanup(second.kill)
+        self.first.kill()
+        self.assertEqual(second.load(1), (CHUNKS, right), "what a server that was killed has stored")
 
 
 if __name__ == "__main__":

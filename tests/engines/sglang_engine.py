@@ -27,7 +27,7 @@ class Engine:
             dtype="bfloat16", log_level="info", random_seed=0, enable_cache_report=True, enable_hierarchical_cache=True,
             hicache_ratio=2.0, hicache_write_policy="write_through", hicache_io_backend="direct",
             hicache_mem_layout="page_first_direct", hicache_storage_prefetch_policy="wait_complete",
-            hicache_storage_backend="dynamic", hicache_storage_backend_extra_config=json.dumps(extra),
+            tp_size=int(os.environ.get("TERRACE_TEST_RANKS", "1")), hicache_storage_backend="dynamic", hicache_storage_backend_extra_config=json.dumps(extra),
         )
 
     def generate(self, prompts: list[list[int]], tokens: int = 16) -> dict:

@@ -167,5 +167,33 @@ class SglangHiCache(OverDisk):
             self.server.start()
 
 
+class SglangTwoRanks(OverDisk):
+    """Tensor parallelism 2: two ranks, each with the KV of its own heads."""
+
+    RANKS = 2
+    connections = 3 * RANKS
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
+        cls.addClassCleanup(cls.server.stop)
+        cls.await_disk()
+
+    def starting(self) -> Engine:
+        engine = Engine(self.server.socket, "sglang_engine.py", TERRACE_TEST_RANKS=str(self.RANKS), SGLANG_CPU_OMP_THREADS_BIND="0|1")
+        self.addCleanup(engine.kill)
+        return engine.ready()
+
+    def test_both_ranks_load_what_both_have_stored(self) -> None:
+        engine = self.starting()
+        prompts = prompts_of(120)
+        first = engine.call("generate", prompts=prompts)
+        self.assertEqual(first["cached"], [0])
+        until(lambda: self.tiers()["disk"].objects >= self.RANKS * PAGES)
+        until(lambda: engine.call("forget")["reset"])
+        made = engine.call("generate", prompts=prompts)
+        self.assertEqual((made["tokens"], made["stored"]), (first["tokens"], [WHOLE]))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -31,10 +31,12 @@ class Engine:
         step = os.environ.get("TERRACE_TEST_STEP_TOKENS")
         steps = {"max_num_batched_tokens": int(step)} if step else {}
         ranks = int(os.environ.get("TERRACE_TEST_RANKS", "1"))
+        stages = int(os.environ.get("TERRACE_TEST_STAGES", "1"))
         self.llm = LLM(
             model, skip_tokenizer_init=True, dtype="bfloat16", max_model_len=2560, max_num_seqs=8, block_size=BLOCK,
             num_gpu_blocks_override=256, enforce_eager=True, enable_prefix_caching=True, seed=0,
-            distributed_executor_backend="uni" if ranks == 1 else "mp", tensor_parallel_size=ranks, disable_log_stats=False, kv_transfer_config=self.door.config(socket),
+            distributed_executor_backend="uni" if ranks * stages == 1 else "mp", tensor_parallel_size=ranks,
+            pipeline_parallel_size=stages, disable_log_stats=False, kv_transfer_config=self.door.config(socket),
             **adapters, **steps,
         )
 

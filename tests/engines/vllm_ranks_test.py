@@ -1,4 +1,4 @@
-"""vLLM with tensor parallelism 2: two workers, each with the KV of its own heads."""
+"""vLLM with two workers: in tensor parallelism each has the KV of its own heads, in pipeline parallelism that of its own layers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from waiting import prompts_of, until
 RANKS = 2
 
 
-class VllmTwoRanks(Door):
+class Cases(Door):
     door = "connector"
     connections = 1 + RANKS
+    settings: dict[str, str]
 
     @classmethod
     def starting(cls) -> Engine:
-        return cls.start(TERRACE_TEST_RANKS=str(RANKS), VLLM_CPU_OMP_THREADS_BIND="nobind", OMP_NUM_THREADS="1")
+        return cls.start(**cls.settings, VLLM_CPU_OMP_THREADS_BIND="nobind", OMP_NUM_THREADS="1")
 
     def computed(self, engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
         """The right tokens, once both ranks have stored all blocks."""
@@ -62,7 +63,17 @@ class VllmTwoRanks(Door):
         self.assertEqual((again["tokens"], again["cached"]), (right, [WHOLE] * 2))
 
 
-del Door
+class VllmTwoRanks(Cases):
+    settings = {"TERRACE_TEST_RANKS": str(RANKS)}
+
+
+class VllmTwoStages(Cases):
+    """With the V2 model runner: the V1 runner of vLLM 0.32.0 ends with a KeyError in a pipeline on processors, also without Terrace."""
+
+    settings = {"TERRACE_TEST_STAGES": str(RANKS), "TERRACE_TEST_RUNNER": "V2"}
+
+
+del Door, Cases
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 import terrace
 from daemon import PATIENCE
 from engine import Engine
-from vllm_door import BLOCK, WHOLE, Door
+from vllm_door import BLOCK, PROMPT, WHOLE, Door
 from volume import damage
 from waiting import prompts_of
 
@@ -195,6 +195,35 @@ class VllmConnector(Cases):
         made = engine.call("generate", prompts=prompts, tokens=96)
         engine.call("settle")
         return made
+
+    def test_turns_of_a_conversation_have_the_tokens_of_prompts_without_a_name(self) -> None:
+        (question,), (more,) = prompts_of(16), prompts_of(17, 1, 64)
+        unnamed = self.cold(self.second, [question])
+        self.assertTrue(self.second.call("clear")["reset"])
+        before = self.first.call("metrics")["vllm:terrace_turns_reported"]
+        asks = {"terrace_session": "a conversation", "terrace_think_seconds": 20}
+        first = self.turn(question, asks)
+        self.assertEqual((first["tokens"], first["cached"]), (unnamed, [0]))
+        prompt = question + unnamed[0] + more
+        second = self.turn(prompt, {**asks, "terrace_session_ends": True})
+        self.assertEqual(second["cached"], [(PROMPT + 15) // BLOCK * BLOCK], "the answer's KV was stored with the prompt's")
+        self.assertTrue(self.first.call("clear")["reset"])
+        self.assertEqual(self.cold(self.second, [prompt]), second["tokens"])
+        self.turn(prompt, {})  # the worker hears of the second turn's end with the next step
+        self.assertEqual(self.first.call("metrics")["vllm:terrace_turns_reported"], before + 2)
+
+    def turn(self, prompt: list[int], asks: dict[str, Any]) -> dict[str, Any]:
+        self.assertTrue(self.first.call("forget")["reset"])
+        made = self.first.call("generate", prompts=[prompt], parameters=[asks])
+        self.assertFalse(self.first.call("settle")["pending"])
+        return made
+
+    def test_a_name_that_is_no_name_is_told_and_left_out(self) -> None:
+        (prompt,) = prompts_of(18)
+        right = self.cold(self.second, [prompt])
+        made = self.turn(prompt, {"terrace_session": ["a"]})
+        self.assertEqual(made["tokens"], right)
+        self.assertEqual(self.first.whole_log().count("got terrace_session = ['a']; it is left out"), 1)
 
     def test_a_reset_with_the_connector_forgets_what_the_daemon_has(self) -> None:
         prompts = prompts_of(14)

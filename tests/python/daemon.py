@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 from pathlib import Path
 
 import terrace
@@ -100,6 +101,16 @@ address = "{'127.0.0.1:0' if metrics else ''}"
 
     def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)
+
+    def metrics(self) -> str:
+        """A scrape. The metrics' port is the daemon's only TCP socket that listens."""
+        own = {os.readlink(link) for link in Path(f"/proc/{self.process.pid}/fd").iterdir()}
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in own:
+                with urllib.request.urlopen(f"http://127.0.0.1:{int(words[1].split(':')[1], 16)}/metrics", timeout=PATIENCE) as page:
+                    return str(page.read().decode())
+        raise AssertionError("the daemon has no port")
 
     def stop(self) -> None:
         """When this returns, the daemon's GPU processes have ended as well."""

@@ -327,6 +327,8 @@ class Objects(DaemonTest):
         options = terrace.Options(inference=5, session=9, turn=1, priority=10, trace="a test")
         self.daemon.lookup(self.space, Prefix.of_digests(chain), options=options, timeout=PATIENCE)
         self.daemon.end_inference(5, output_tokens=3, reason=terrace.FinishReason.TOOL_CALL, think_time=1.5, timeout=PATIENCE)
+        self.daemon.end_inference(5, session_closed=True, wait=False)
+        self.assertEqual(self.daemon.status(timeout=PATIENCE).groups[0].leases, 0)  # answered behind it
 
 
 if __name__ == "__main__":

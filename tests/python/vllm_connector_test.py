@@ -158,7 +158,7 @@ class Engine:
         seen = self.scheduler.failures_seen
         between()
         self.worker.prepare(*self.scheduler.overwritten())
-        self.worker.begin(loads)
+        self.worker.begin(loads, self.scheduler.endings())
         for name in wait_for if scheduled else "":
             self.worker.layer(name)
         self.worker.save(stores, seen)
@@ -198,7 +198,7 @@ class Engine:
     def empty_step(self) -> None:
         """A step without tokens, as vLLM makes it while the connector has work."""
         self.worker.prepare(*self.scheduler.overwritten())
-        self.worker.begin([])
+        self.worker.begin([], self.scheduler.endings())
         self.worker.save([], self.scheduler.failures_seen)
         self.worker.received()
         self.report()
@@ -782,6 +782,57 @@ class Several(Cases):
         report.ended[1] = 1  # the report of the other worker
         one.scheduler.reported(report)
         until(lambda: self.leases() == 0)
+
+
+class SeveralRanks(unittest.TestCase):
+    """Two workers of an engine whose memory is too small for what they store: an eviction takes the objects of one of them."""
+
+    def setUp(self) -> None:
+        self.daemon = Daemon(host_bytes=2 << 20)
+        self.addCleanup(self.daemon.stop)
+
+    def engine(self, rank: int) -> Engine:
+        plan = plan_with()
+        made = Engine(self.daemon.socket, replace(plan, spec=replace(plan.spec, world_size=2, rank=rank), workers=2))
+        self.addCleanup(made.close)
+        made.connect()
+        return made
+
+    def test_what_only_one_of_them_has_left_is_promised_to_neither(self) -> None:
+        ranks = [self.engine(rank) for rank in (0, 1)]
+        request = Request("r", 8)
+        for rank in ranks:
+            rank.compute(request, list(range(1, 9)))
+        asked, left, seed = Request("r", 8), 8, 2
+        session = ranks[0].scheduler._link.session
+        assert session is not None
+        while left == 8:  # what the first worker stores alone takes the place of some of it
+            self.assertLess(seed, 200, "nothing of it was evicted")
+            ranks[0].compute(Request(f"{seed}", 3, seed), [10, 11, 12])
+            left = session.connection.lookup(session.spaces[0], terrace.Prefix.of_digests(request.block_hashes)).found_chunks  # no use
+            seed += 1
+        ranks[1].compute(request, list(range(1, 9)))  # now the second worker has all of it
+        seen = session.connection.lookup(session.spaces[0], terrace.Prefix.of_digests(request.block_hashes))
+        assert seen.missing is not None
+        self.assertEqual((seen.missing.rank, seen.missing.chunk), (0, seen.found_chunks))
+        left = seen.found_chunks
+        found, _ = ranks[0].matched(asked)
+        self.assertEqual(found, left * CHUNK)
+        places = list(range(20, 20 + left + 1))
+        ranks[0].scheduler.allocated(asked, [places], left * CHUNK)
+        loads = ranks[0].loads(asked, [places])
+        for rank in ranks:
+            rank.wipe()
+            rank.worker.prepare(set())
+            rank.worker.begin(loads)
+            until(lambda: rank.worker.received()[0] == {"r"})
+            self.assertTrue(all(rank.has(asked, i, places[i]) for i in range(left)))
+            self.assertEqual(rank.worker.failed_blocks(), set())
+            ranks[0].scheduler.reported(rank.worker.report())
+        ranks[0].scheduler.finished("r")
+        for rank in ranks:
+            rank.compute(request, list(range(1, 9)))
+        self.assertEqual(ranks[0].matched(asked)[0], 8 * CHUNK)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def go_on(engine: Engine, request: Request, computed: int, scheduled: int) -> No
                              num_scheduled_tokens={request.request_id: scheduled})
     loads, stores = engine.scheduler.orders(output)
     engine.worker.prepare(*engine.scheduler.overwritten())
-    engine.worker.begin(loads)
+    engine.worker.begin(loads, engine.scheduler.endings())
     engine.worker.save(stores, engine.scheduler.failures_seen)
     engine.worker.received()
     engine.report()
@@ -145,10 +145,16 @@ class ParametersOfRequests(unittest.TestCase):
         self.assertEqual((len(one.announce), one.follow, said), (16, b"", []))
         two, _ = self.read({"terrace_follow": "a", "terrace_follow_seconds": 3})
         self.assertEqual((two.follow, two.follow_seconds), (one.announce, 3.0))
+        turn, said = self.read({"terrace_session": "a", "terrace_session_ends": True, "terrace_think_seconds": 86_400})
+        self.assertEqual((turn.session > 0, turn.session_ends, turn.think_seconds, said), (True, True, 86_400.0, []))
+        other, _ = self.read({"terrace_session": "b"})
+        self.assertNotEqual(turn.session, other.session)
 
     def test_what_cannot_be_understood_is_left_out(self) -> None:
         for wrong in ({"terrace_follow": 7}, {"terrace_follow": ""}, {"terrace_follow_seconds": -1},
-                      {"terrace_follow_seconds": True}, {"terrace_follow_seconds": float("nan")}, {"terrace_fellow": "a"}):
+                      {"terrace_follow_seconds": True}, {"terrace_follow_seconds": float("nan")}, {"terrace_fellow": "a"},
+                      {"terrace_session": 7}, {"terrace_session": ""}, {"terrace_session_ends": 1}, {"terrace_session_ends": "no"},
+                      {"terrace_think_seconds": 0}, {"terrace_think_seconds": "5"}, {"terrace_think_seconds": 1e9}):
             asks, said = self.read(wrong)
             self.assertEqual((asks, len(said)), (NOTHING, 1), wrong)
             self.assertIn(next(iter(wrong)), said[0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import unittest
+from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +35,7 @@ def group(kind: type = FullAttentionSpec, layers: int = 6, block: int = 16, firs
 
 
 def plan(*groups: SimpleNamespace, layer_parts: int = 4, hash_block: int | None = None, fails_requests: bool = True,
-         factors: dict[str, Any] | None = None,
+         factors: dict[str, Any] | None = None, stages: Sequence[int] = (),
          **parallel: int) -> Plan:
     sizes = {"world_size": 1, **parallel}
     config = SimpleNamespace(
@@ -42,7 +44,7 @@ def plan(*groups: SimpleNamespace, layer_parts: int = 4, hash_block: int | None 
     )
     kv = SimpleNamespace(kv_cache_groups=list(groups), hash_block_size=hash_block, kv_cache_layout="LBHNC", num_blocks=8)
     return plan_of(config, kv, "0.32.0 cpu", weights=Weights(revision="r", factors=factors or {}), salt="",
-                   layer_parts=layer_parts, fails_requests=fails_requests)
+                   layer_parts=layer_parts, fails_requests=fails_requests, stages=stages)
 
 
 class Plans(unittest.TestCase):
@@ -78,10 +80,22 @@ class Plans(unittest.TestCase):
             plan(group(), group(MambaSpec, first=6))
         with self.assertRaisesRegex(Unusable, r"one block size, got \[16, 32\]"):
             plan(group(), group(first=6, block=32))
-        with self.assertRaisesRegex(Unusable, "pipeline_parallel_size 1, got 2"):
-            plan(group(), pipeline_parallel_size=2)
+        with self.assertRaisesRegex(Unusable, "decode_context_parallel_size 1, got 2"):
+            plan(group(), decode_context_parallel_size=2)
+        for stages, groups in (((7, 5), [group()]), ((5, 7), [group(layers=5)]), ((12, 12), [group()])):
+            with self.assertRaisesRegex(Unusable, r"stages with as many layers each, all with KV of one size, got \["):
+                plan(*groups, stages=stages)
+        with self.assertRaisesRegex(Unusable, "one group of layers with KV in a pipeline, got 2"):
+            plan(group(), group(first=6), stages=(12, 12))
         with self.assertRaisesRegex(Unusable, f"1 to {POOLS_MAX} groups"):
             plan(*(group(first=6 * i) for i in range(17)))
+
+    def test_stages_of_a_pipeline_are_ranks_of_one_space(self) -> None:
+        first, second = (plan(group(first=6 * stage), world_size=2, stages=(6, 6)).of_rank(stage) for stage in (0, 1))
+        self.assertEqual(replace(second.spec, rank=0), first.spec)
+        self.assertNotEqual(list(first.parts[0].layers), list(second.parts[0].layers))
+        self.assertFalse(first.layered)
+        self.assertNotEqual(plan(group(first=6), world_size=2).spec.layout, plan(group(), world_size=2).spec.layout)
 
     def test_whatever_lays_out_kv_differently_is_another_space(self) -> None:
         layouts = {plan(group(layers=4)).spec.layout, plan(group(layers=5)).spec.layout, plan(group(block=32)).spec.layout,

@@ -140,7 +140,7 @@ nb::dict daemon_of(connection_handle& self) {
 
 void end_inference(connection_handle& self, uint64_t inference, std::optional<uint32_t> output_tokens,
                    int reason, bool session_closed, std::optional<double> think_time,
-                   std::optional<int64_t> time_ns, const timeout& limit) {
+                   std::optional<int64_t> time_ns, bool wait, const timeout& limit) {
   client::inference_end end{.inference = inference,
                             .output_tokens = output_tokens,
                             .reason = static_cast<client::finish_reason>(reason),
@@ -150,7 +150,11 @@ void end_inference(connection_handle& self, uint64_t inference, std::optional<ui
   if (time_ns)
     end.time = std::chrono::nanoseconds(*time_ns);
   auto until = deadline_of(limit);
-  value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.end_inference(end, until); }));
+  if (wait)
+    value_of(
+        self.in->use(until, [&](client::connection& daemon) { return daemon.end_inference(end, until); }));
+  else
+    self.in->use(until, [&](client::connection& daemon) { daemon.async().end_inference(end); });
 }
 
 nb::object clear(connection_handle& self, std::optional<space_handle*> only, const timeout& limit) {
@@ -214,7 +218,7 @@ connection_class bind_connection(nb::module_& in) {
            nb::arg("timeout") = nb::none())
       .def("end_inference", end_inference, nb::arg("inference"), nb::kw_only(),
            nb::arg("output_tokens") = nb::none(), nb::arg("reason") = 0, nb::arg("session_closed") = false,
-           nb::arg("think_time") = nb::none(), nb::arg("time_ns") = nb::none(),
+           nb::arg("think_time") = nb::none(), nb::arg("time_ns") = nb::none(), nb::arg("wait") = true,
            nb::arg("timeout") = nb::none())
       .def("_clear", clear, nb::arg("space") = nb::none(), nb::arg("timeout") = nb::none())
       .def(

@@ -805,8 +805,10 @@ class Connection:
         session_closed: bool = False,
         think_time: float | None = None,
         time_ns: int | None = None,
+        wait: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Reports how an inference request ended. `reason`: a FinishReason."""
+        """Reports how an inference request ended. `reason`: a FinishReason. `wait`: until the daemon has answered; without,
+        a connection that is lost is no error."""
     def set_policy(self, tier: str, policy: str, *, timeout: float | None = None) -> str:
         """Sets the eviction policy of a tier, and returns the name of the previous one."""

@@ -22,7 +22,7 @@ from .block_hashes import HashesOfEngine
 from .factors import adapter_factors, engine_identity, weights_of
 from .layered_loads import why_not_layered
 from .make_staging import Step, staging_for
-from .orders import LoadOrder, Report, StoreOrder
+from .orders import Ending, LoadOrder, Report, StoreOrder
 from .plan import LAYER_PARTS, Plan, Unusable, plan_of
 from .scheduler_side import SchedulerSide
 from .metrics import PrometheusMetrics, Statistics
@@ -40,6 +40,7 @@ class Orders(base.KVConnectorMetadata):  # type: ignore[misc]
     failures_seen: int = 0
     overwritten: set[int] = field(default_factory=set)  #: blocks that the step may overwrite
     cleared: bool = False  #: the cache was cleared before the step
+    endings: list[Ending] = field(default_factory=list)
 
 
 @dataclass
@@ -83,6 +84,18 @@ class _Options:
         return _Options(**said)
 
 
+def _stages(vllm_config: Any) -> list[int]:
+    """Returns how many of the model's layers each stage of its pipeline has."""
+    count = vllm_config.parallel_config.pipeline_parallel_size
+    if count == 1:
+        return []
+    from vllm.distributed.utils import get_pp_indices  # type: ignore[import-not-found]
+
+    layers = vllm_config.model_config.get_total_num_hidden_layers()
+    bounds = [get_pp_indices(layers, stage, count) for stage in range(count)]
+    return [end - first for first, end in bounds]
+
+
 class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: ignore[misc]
     def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:
         super().__init__(vllm_config, role, kv_cache_config)
@@ -118,7 +131,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         made = plan_of(
             vllm_config, kv_cache_config, f"{vllm.__version__} {current_platform.device_type}",
             weights=weights, salt=self._options.salt, layer_parts=self._options.layer_parts,
-            fails_requests=hasattr(base.KVConnectorBase_V1, "get_transfer_results"),
+            fails_requests=hasattr(base.KVConnectorBase_V1, "get_transfer_results"), stages=_stages(vllm_config),
         )
         return made.of_rank(getattr(vllm_config.parallel_config, "rank", 0))
 
@@ -172,7 +185,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         if self._scheduler is None:
             return Orders()
         loads, stores = self._scheduler.orders(scheduler_output)
-        return Orders(loads, stores, self._scheduler.failures_seen, *self._scheduler.overwritten())
+        return Orders(loads, stores, self._scheduler.failures_seen, *self._scheduler.overwritten(), self._scheduler.endings())
 
     def has_pending_push_work(self) -> bool:
         """vLLM makes steps without tokens as long as this is true and nothing else is to be done."""
@@ -185,7 +198,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
 
     def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, dict[str, Any] | None]:
         if self._scheduler is not None:
-            self._scheduler.finished(request.request_id)
+            self._scheduler.finished(request.request_id, str(request.get_finished_reason()), request.num_output_tokens)
         return False, None  # stores no longer need the blocks
 
     def request_finished_all_groups(
@@ -225,7 +238,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
     def start_load_kv(self, forward_context: Any, **kwargs: Any) -> None:
         orders = self._orders()
         if self._worker is not None:
-            self._worker.begin(orders.loads)
+            self._worker.begin(orders.loads, orders.endings)
 
     def wait_for_layer_load(self, layer_name: str) -> None:
         if self._worker is not None:

@@ -13,7 +13,7 @@ from .requests import Result, Window
 from .staging import Layers, Staging
 from .transfers import Transfers
 
-LOAD_OPTIONS = Options(priority=64)
+PRIORITY = 64
 ANSWER_SECONDS = 1.0  # time after its deadline in which a running daemon answers a load
 
 
@@ -65,7 +65,7 @@ class Loads:
             lambda: session.connection.submit_load(
                 None, load.order.lease, session.region, runs, first_chunk=load.order.first_chunk + first, chunks=chunks,
                 pools=pools, arrivals=layers.arrivals if layers else None, layers=layers.slot if layers else None,
-                options=LOAD_OPTIONS, timeout=self.seconds,
+                options=Options(priority=PRIORITY, inference=load.order.inference), timeout=self.seconds,
             ),
             on_end, load.began + self.seconds if layers is not None and layers.by_stream else None,
         )

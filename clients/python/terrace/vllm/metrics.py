@@ -26,6 +26,7 @@ NAMES = {
     "stored_chunks": "Blocks stored that were not there before.",
     "stored_bytes": "Bytes stored.",
     "stores_failed": "Stores that ended with an error.",
+    "turns_reported": "Ends of requests that are turns of a conversation, reported to Terrace.",
     "chunks_not_stored": "Blocks not stored, for all reasons together.",
     **{f"chunks_not_stored_{reason}": f"Blocks not stored: {text}." for reason, text in REASONS.items()},
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..spaces import FinishReason
+
 NULL_BLOCK = 0  # vLLM's block for places where a group needs no KV
 
 Blocks = Sequence[Sequence[int]]  # the blocks of each group, one for each chunk
@@ -18,6 +20,7 @@ class LoadOrder:
     first_chunk: int  #: first chunk in the lease
     blocks: Blocks
     layered: bool  #: loaded in this step, layer by layer; otherwise between steps
+    inference: int = 0  #: number of the request for the daemon's policies; 0: it has none
 
     @property
     def chunks(self) -> int:
@@ -31,6 +34,20 @@ class StoreOrder:
     digests: Sequence[bytes]
     blocks: Blocks
     tags: Sequence[str] = ()
+    inference: int = 0  #: as of a LoadOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a request that is a turn of a conversation. Reported once what the request has stored is in the daemon, for
+    what comes later would not belong to it."""
+
+    request: str
+    inference: int
+    reason: FinishReason
+    output_tokens: int
+    closed: bool  #: there is no further turn
+    think_seconds: float | None  #: expected until the next turn
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from typing import Any
 
 PREFIX = "terrace_"
 FOLLOW_SECONDS = 10.0
+FOLLOW_SECONDS_MAX = 3600.0
+THINK_SECONDS_MAX = 30 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,9 @@ class Parameters:
     announce: bytes = b""  #: name by which others follow what this request stores; empty: none
     follow: bytes = b""  #: name of what another engine stores, for which this request waits; empty: none
     follow_seconds: float = FOLLOW_SECONDS  #: it waits no longer
+    session: int = 0  #: number of the conversation whose turn this is; 0: none is named
+    session_ends: bool = False  #: this is the last turn
+    think_seconds: float | None = None  #: expected from the end of this turn to the next one
 
 
 def parameters_of(request: Any, tell: Callable[[str], None]) -> Parameters:
@@ -41,11 +46,27 @@ def _name(value: Any) -> bytes:
     return hashlib.sha256(value.encode()).digest()[:16]
 
 
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 3600:
-        raise ValueError("expected a number of seconds")
-    return float(value)
+def _number(value: Any) -> int:
+    return int.from_bytes(_name(value)[:8], "big") or 1
 
 
-READERS: dict[str, Callable[[Any], Any]] = {"announce": _name, "follow": _name, "follow_seconds": _seconds}
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("expected true or false")
+    return value
+
+
+def _seconds(most: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < most:
+            raise ValueError("expected a number of seconds")
+        return float(value)
+
+    return read
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "announce": _name, "follow": _name, "follow_seconds": _seconds(FOLLOW_SECONDS_MAX),
+    "session": _number, "session_ends": _flag, "think_seconds": _seconds(THINK_SECONDS_MAX),
+}
 NOTHING = Parameters()

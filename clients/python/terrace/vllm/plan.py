@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,13 +68,14 @@ class Plan:
 
 def plan_of(
     vllm_config: Any, kv_cache_config: Any, engine: str, *, weights: Weights, salt: str, layer_parts: int = LAYER_PARTS,
-    fails_requests: bool = True,
+    fails_requests: bool = True, stages: Sequence[int] = (),
 ) -> Plan:
     """`engine`: its version and platform; another one may lay out KV differently. `fails_requests`: the engine can be
-    told which requests' loads have failed, besides which blocks. Raises Unusable."""
+    told which requests' loads have failed, besides which blocks. `stages`: layers of the model in each stage of a pipeline, if it has
+    several. Raises Unusable."""
     parallel = vllm_config.parallel_config
     sizes = {name: getattr(parallel, name, 1) for name in
-             ("pipeline_parallel_size", "prefill_context_parallel_size", "decode_context_parallel_size")}
+             ("prefill_context_parallel_size", "decode_context_parallel_size")}
     for name, size in sizes.items():
         if size != 1:
             raise Unusable(f"expected {name} 1, got {size}")
@@ -83,6 +85,8 @@ def plan_of(
     if len(groups) > 1 and not fails_requests:
         raise Unusable(f"expected one group of layers with KV, got {len(groups)}: this vLLM cannot be told which of their loads have failed, "
                        "and would compute from them; use a newer one, or the tier, terrace.vllm.tier")
+    if len(stages) > 1:
+        _check_stages(groups, stages)
     trailing = [_trailing(number, group) for number, group in enumerate(groups)]
     blocks = {group.kv_cache_spec.block_size for group in groups}
     if len(blocks) != 1:
@@ -105,7 +109,7 @@ def plan_of(
         dtype = str(vllm_config.model_config.dtype)
     details = {
         "engine": engine, "chunk": chunk, "layout": getattr(kv_cache_config, "kv_cache_layout", None),
-        "parts": [(part.group, list(part.layers), list(part.layer_bytes)) for part in parts], "trailing": trailing,
+        "parts": [(part.group, _named(part.layers, stages), list(part.layer_bytes)) for part in parts], "trailing": trailing,
         "factors": weights.factors,
     }
     layout = "vllm-connector-" + hashlib.sha256(json.dumps(details, sort_keys=True).encode()).hexdigest()[:32]
@@ -114,6 +118,21 @@ def plan_of(
         hash_block_tokens=chunk, world_size=parallel.world_size, salt=salt, pools=tuple(pools),
     )
     return Plan(spec, chunk, chunk // hash_tokens, trailing, parts, sum(part.nbytes for part in parts), parallel.world_size)
+
+
+def _check_stages(groups: Sequence[Any], stages: Sequence[int]) -> None:
+    """The ranks of a space have equal pools, so the stages must have equal KV."""
+    if len(groups) > 1:
+        raise Unusable(f"expected one group of layers with KV in a pipeline, got {len(groups)}: use the tier, terrace.vllm.tier")
+    specs = _layer_specs(groups[0])
+    if len(set(stages)) > 1 or len(specs) != stages[0] or len({spec.page_size_bytes for spec in specs.values()}) > 1:
+        raise Unusable(f"expected pipeline stages with as many layers each, all with KV of one size, got {list(stages)} layers, "
+                       f"and {len(specs)} with KV in this stage: use the tier, terrace.vllm.tier")
+
+
+def _named(layers: Sequence[str], stages: Sequence[int]) -> list[str]:
+    """Returns the names of layers; in a pipeline without the numbers, in which its stages differ."""
+    return [re.sub(r"\d+", "", name) for name in layers] if len(stages) > 1 else list(layers)
 
 
 def _trailing(number: int, group: Any) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,12 +18,12 @@ from typing import Any
 from .._libterrace import Lease, Lookup, Options, Prefix, Ticket
 from ..errors import Error
 from ..link import HANDSHAKE_SECONDS, Link, Session
-from ..spaces import Tier
+from ..spaces import FinishReason, Tier
 from .adapters import Adapters, Tags
 from .block_hashes import BlockHashes, EnginesHashes
 from .handover import Handover
-from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
-from .parameters import Parameters, parameters_of
+from .orders import NULL_BLOCK, Ending, LoadOrder, Report, StoreOrder
+from .parameters import NOTHING, Parameters, parameters_of
 from .plan import Plan
 
 # so small that a send never waits: everything in flight fits into any socket's buffer
@@ -30,6 +31,8 @@ DIGEST_BYTES_IN_FLIGHT = 128 << 10
 TRACE_CHARACTERS = 64  # of a request's id, whose characters may take four bytes each
 SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
 CLEAR_SECONDS = 60.0
+REASONS = {"stop": FinishReason.STOP, "repetition": FinishReason.STOP, "length": FinishReason.LENGTH,
+           "abort": FinishReason.ABORTED, "error": FinishReason.ABORTED}  # by vLLM's reasons
 
 
 @dataclass(slots=True)
@@ -45,6 +48,14 @@ class _Asked:
     tiers: bytes = b""
     computed: int = 0  #: tokens that vLLM has itself, as it last said
     reports: int = 0  #: number of the workers' reports when it was asked
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A request that is a turn of a conversation."""
+
+    inference: int
+    used: bool = False  #: the daemon was told with a lookup that its prompt is used
 
 
 @dataclass(slots=True)
@@ -95,6 +106,10 @@ class SchedulerSide:
         self._away = False  # a worker had no connection to the daemon when it last reported
         self._told: dict[str, float] = {}
         self._parameters: dict[str, Parameters] = {}  # of each request
+        self._turns: dict[str, _Turn] = {}  # of requests that name their conversation, or say when it goes on
+        self._inferences = secrets.randbits(62)  # their last number, unique among all engines
+        self._uses: list[_Asked] = []  # lookups that only tell the daemon of a use
+        self._endings: list[Ending] = []  # since the last step
         self._handover = Handover(store_seconds, self._tell)
         self.counters = Counters()
 
@@ -108,8 +123,9 @@ class SchedulerSide:
 
     @property
     def keeps(self) -> bool:
-        """True if workers need further steps, because they have KV to store that is still in its blocks."""
-        return self._keeps
+        """True if workers need further steps: they have KV to store that is still in its blocks, or are to be told that
+        requests have ended."""
+        return self._keeps or bool(self._endings)
 
     @property
     def failures_seen(self) -> int:
@@ -132,6 +148,7 @@ class SchedulerSide:
         asked = self._asked.get(name)
         if asked is None:
             if count * chunk <= computed or computed % chunk:
+                self._tell_use(request, count, tags)
                 return 0, False
             nbytes = count * len(self._hashes.of(request)[0])
             if self._digest_bytes_under_way and self._digest_bytes_under_way + nbytes > DIGEST_BYTES_IN_FLIGHT:
@@ -158,6 +175,9 @@ class SchedulerSide:
         if (asks := self._parameters.get(name)) is None:
             asks = parameters_of(request, lambda text: self._tell("parameters", text))
             self._parameters[name] = asks
+            if asks.session or asks.session_ends or asks.think_seconds is not None:
+                self._inferences += 1
+                self._turns[name] = _Turn(self._inferences)
         session = self._link.session
         if asks.announce and session is not None and not self._handover.announces(name):
             chunks = min(request.num_tokens // self._plan.chunk_tokens, len(request.block_hashes) // self._plan.hashes_per_chunk)
@@ -177,7 +197,18 @@ class SchedulerSide:
 
     @property
     def _digest_bytes_under_way(self) -> int:
-        return sum(one.nbytes for one in self._asked.values() if one.ticket is not None)
+        return sum(one.nbytes for one in (*self._asked.values(), *self._uses) if one.ticket is not None)
+
+    def _tell_use(self, request: Any, count: int, tags: Tags) -> None:
+        """A turn uses its prompt also if vLLM has all of its KV itself; the daemon's policies learn it from a lookup."""
+        turn = self._turns.get(request.request_id)
+        if turn is None or turn.used or not count:
+            return
+        self._poll()
+        nbytes = count * len(self._hashes.of(request)[0])
+        if not self._digest_bytes_under_way or self._digest_bytes_under_way + nbytes <= DIGEST_BYTES_IN_FLIGHT:
+            if (asked := self._ask(request, count, tags)) is not None:
+                self._uses.append(asked)
 
     def _ask(self, request: Any, count: int, tags: Tags) -> _Asked | None:
         session = self._link.session
@@ -186,15 +217,20 @@ class SchedulerSide:
         digests = self._digests(request, 0, count)
         width = len(digests[0])
         del digests[DIGEST_BYTES_IN_FLIGHT // width :]
+        turn = self._turns.get(request.request_id)
+        options = Options(
+            trace=request.request_id[:TRACE_CHARACTERS],  # for terrace explain --lookup
+            inference=turn.inference if turn else 0, session=self._parameters.get(request.request_id, NOTHING).session,
+        )
         try:
             ticket = session.connection.submit_lookup(
-                session.spaces[0], Prefix.of_digests(digests, tags=tags), lease=True, timeout=self._lookup_seconds,
-                options=Options(trace=request.request_id[:TRACE_CHARACTERS]),  # for terrace explain --lookup
-            )
+                session.spaces[0], Prefix.of_digests(digests, tags=tags), lease=True, timeout=self._lookup_seconds, options=options)
         except Error as problem:
             self._failure(session, "a lookup could not be sent", problem)
             return None
         self.counters.lookups += 1
+        if turn is not None:
+            turn.used = True
         return _Asked(time.monotonic(), session, ticket, len(digests) * width, reports=self._reports)
 
     def _poll(self) -> None:
@@ -208,6 +244,8 @@ class SchedulerSide:
         for asked in self._asked.values():
             if asked.ticket is not None and (asked.session is not session or asked.ticket.done):
                 self._settle(asked)
+        # A lease that came with an answer ends with its ticket.
+        self._uses = [one for one in self._uses if one.session is session and one.ticket and not one.ticket.done]
         if session is not None and not session.connection.alive:
             self._link.lost(session, str(problem or "the connection ended"))
 
@@ -256,7 +294,7 @@ class SchedulerSide:
             self._numbers += 1
             layered = self._layered and self._in_memory(asked, first, first + count)
             taken = tuple(tuple(of_group[first : first + count]) for of_group in blocks)
-            self._orders.append(LoadOrder(self._numbers, name, asked.lease.id, first, taken, layered))
+            self._orders.append(LoadOrder(self._numbers, name, asked.lease.id, first, taken, layered, self._inference_of(name)))
             self._leases[self._numbers] = (asked.lease, name, self._plan.workers)
             stored = first + count
         elif asked is not None and asked.found is not None and self._plan.groups == 1:
@@ -303,6 +341,11 @@ class SchedulerSide:
         self._overwritten, self._cleared = set(), False
         return told
 
+    def endings(self) -> list[Ending]:
+        """Returns the turns that have ended since the last step."""
+        told, self._endings = self._endings, []
+        return told
+
     def _store(self, track: _Track, computed: int, scheduled: int, stores: list[StoreOrder]) -> None:
         chunk = self._plan.chunk_tokens
         end = min((computed + scheduled) // chunk, len(track.request.block_hashes) // self._plan.hashes_per_chunk)
@@ -317,7 +360,11 @@ class SchedulerSide:
         if self._usable and self._link.session is not None and tags is not None:
             parent = self._digests(track.request, first - 1, first)[0] if first else b""
             stores.append(StoreOrder(track.request.request_id, parent, self._digests(track.request, first, end),
-                                     tuple(tuple(of_group) for of_group in taken), tags))
+                                     tuple(tuple(of_group) for of_group in taken), tags,
+                                     self._inference_of(track.request.request_id)))
+
+    def _inference_of(self, name: str) -> int:
+        return self._turns[name].inference if name in self._turns else 0
 
     def _tags_of(self, request: Any) -> Tags | None:
         """Returns the tags of the request's adapter as it was when the request came."""
@@ -351,13 +398,16 @@ class SchedulerSide:
         if report.unusable and self._usable:
             self._usable = False
 
-    def finished(self, name: str) -> None:
-        """The request is over."""
+    def finished(self, name: str, reason: str = "", output_tokens: int = 0) -> None:
+        """The request is over. `reason`: as vLLM calls it."""
         if (asked := self._asked.pop(name, None)) is not None and asked.lease is not None:
             self._release(asked.lease)
         track = self._tracks.pop(name, None)
         self._handover.finished(name, (track.stored or 0) if track is not None else 0)
-        self._parameters.pop(name, None)
+        asks, turn = self._parameters.pop(name, NOTHING), self._turns.pop(name, None)
+        if turn is not None and turn.used:
+            self._endings.append(Ending(name, turn.inference, REASONS.get(reason, FinishReason.UNKNOWN), output_tokens,
+                                        asks.session_ends, asks.think_seconds))
         self._tags.pop(name, None)
         self._computed.pop(name, None)
         self._hashes.forget(name)

@@ -4,10 +4,11 @@ order for which there is no room is kept, and nobody waits."""
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
-from .._libterrace import Prefix, Stored
+from .._libterrace import Options, Prefix, Stored
 from ..errors import Error
 from .orders import StoreOrder
 from .plan import Plan
@@ -54,11 +55,16 @@ class Stores:
         self._seconds, self._keeps = seconds, keeps
         self._on_stored, self._on_failed, self._on_left_out = on_stored, on_failed, on_left_out
         self._kept: list[_Kept] = []  # in the order in which they came
+        self._sent: Counter[str] = Counter()  # by request: stores without an answer
 
     @property
     def kept(self) -> int:
         """Number of chunks that are not in staging memory yet."""
         return sum(one.left for one in self._kept)
+
+    def busy(self, request: str) -> bool:
+        """Returns whether something of this request is still to be stored."""
+        return request in self._sent or any(one.order.request == request for one in self._kept)
 
     def store(self, orders: Sequence[StoreOrder]) -> None:
         """Begins the stores of a step."""
@@ -128,11 +134,13 @@ class Stores:
         chain = [*([parent] if parent else []), *order.digests[done : done + taken]]
         runs = self._plan.runs(self._staging.offset, self._plan.parts, window.slot, taken)
         one.done += taken
+        self._sent[order.request] += 1
         sent = self._transfers.send(
             session, window, "a store",
             lambda: session.connection.submit_store(
                 session.spaces[0], Prefix.of_digests(chain, tags=order.tags), session.region, runs,
                 first_chunk=len(chain) - taken, after=after, timeout=self._seconds,
+                options=Options(inference=order.inference),
             ),
             lambda result: self._end(result, taken, order.request),
         )
@@ -143,6 +151,9 @@ class Stores:
         return True
 
     def _end(self, result: Result, chunks: int, request: str) -> None:
+        self._sent[request] -= 1
+        if not self._sent[request]:
+            del self._sent[request]
         if isinstance(result, Stored):
             self._on_stored(result)
         else:

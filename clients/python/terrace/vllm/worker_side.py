@@ -8,16 +8,18 @@ overwritten. What staging memory has no room for stays in its blocks and is copi
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from .._libterrace import Stored
+from ..errors import Error
 from ..link import HANDSHAKE_SECONDS, Link
 from .layered_loads import LayeredLoads
 from .loads import Load, Loads, LoadsBetweenSteps
-from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
+from .orders import NULL_BLOCK, Ending, LoadOrder, Report, StoreOrder
 from .plan import Plan
 from .staging import Staging
 from .stores import Stores
@@ -43,6 +45,7 @@ class Counters:
     stored_chunks: int = 0
     stored_bytes: int = 0
     stores_failed: int = 0
+    turns_reported: int = 0  #: ends of requests that are turns of a conversation
     chunks_not_stored: int = 0  #: for all reasons together (`stores.REASONS`), and for each of them:
     chunks_not_stored_away: int = 0
     chunks_not_stored_failed: int = 0
@@ -75,6 +78,7 @@ class WorkerSide:
             self._transfers, staging, plan, seconds=limits.store, keeps=keeps, on_stored=self._end_store,
             on_failed=self._fail_store, on_left_out=self._leave_out,
         )
+        self._endings: list[Ending] = []  # of requests of which something is still to be stored
         self._received: set[str] = set()
         self._failed: set[str] = set()
         self._bad_blocks: set[int] = set()
@@ -109,8 +113,9 @@ class WorkerSide:
         with self._staging.ordered():  # the engine writes after all copies that are queued so far
             pass
 
-    def begin(self, orders: Sequence[LoadOrder]) -> None:
-        """Starts the step's loads."""
+    def begin(self, orders: Sequence[LoadOrder], endings: Sequence[Ending] = ()) -> None:
+        """Starts the step's loads. `endings`: requests that get no more orders."""
+        self._endings += endings if self._plan.spec.rank == 0 else ()
         for order in orders:
             load = Load(order, time.monotonic(), order.chunks)
             if order.layered:
@@ -137,6 +142,7 @@ class WorkerSide:
         failed."""
         self._advance()
         self._stores.advance()
+        self._report_endings()
         told = self._received, self._failed & self._received
         self._received, self._failed = set(), set()
         return told
@@ -167,6 +173,7 @@ class WorkerSide:
 
     def close(self, seconds: float = 5.0) -> None:
         self.drain(seconds)
+        self._report_endings()
         self._transfers.close()
         self._link.close()
 
@@ -176,6 +183,20 @@ class WorkerSide:
         for load in self._between.advance():
             self._received.add(load.order.request)
             self._end_load(load)
+
+    def _report_endings(self) -> None:
+        """A daemon that is away is not told later: by then it knows nothing of these requests."""
+        endings, self._endings = self._endings, []
+        session = self._transfers.session()
+        for one in endings:
+            if self._stores.busy(one.request):
+                self._endings.append(one)
+            elif session is not None:
+                with self._transfers.lock, contextlib.suppress(Error):
+                    session.connection.end_inference(
+                        one.inference, output_tokens=one.output_tokens, reason=one.reason, session_closed=one.closed,
+                        think_time=one.think_seconds, wait=False)
+                    self.counters.turns_reported += 1
 
     def _end_load(self, load: Load) -> None:
         order = load.order
