@@ -370,8 +370,9 @@ class Processes(unittest.TestCase):
             free.bind(("127.0.0.1", 0))
             other.bind(("127.0.0.1", 0))
             port, metrics = free.getsockname()[1], other.getsockname()[1]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        master = subprocess.Popen([Path(sys.executable).parent / "mooncake_master", f"-rpc_port={port}", f"-metrics_port={metrics}"], **quiet)
+        program = Path(sys.executable).parent / "mooncake_master"
+        master = subprocess.Popen([program, f"-rpc_port={port}", f"-metrics_port={metrics}"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
         self.addCleanup(master.wait)
         self.addCleanup(master.kill)
         giver = subprocess.Popen([sys.executable, "-c", GIVER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
