@@ -30,20 +30,22 @@ class child_program {
  public:
   /// The descriptor of the socket in the process; those that it is given have the next numbers.
   static constexpr int socket_number = 3;
-  /// So many that were killed may still wait in the kernel, as for a file system that does not answer.
+  /// So many with the same `what` that were killed may still wait in the kernel, as for a file system that does not answer.
   static constexpr size_t killed_max = 16;
 
   /// Starts `program`, a path or a name to be found in PATH. `words` are its own name and its arguments; its descriptors are a socket
-  /// (SOCK_SEQPACKET) and copies of `more`. `what` is the subject of errors. Blocks for about a millisecond. Errors: `no_space`, `not_found`.
+  /// (SOCK_SEQPACKET) and copies of `more`. `what` is the subject of errors. Blocks until the program has been
+  /// found and begun: a file system that does not answer holds the caller. Errors: `no_space`, `not_found`.
   static result<child_program> start(const std::string& what, const std::string& program,
                                      std::vector<std::string> words, const std::vector<int>& more = {}) {
-    if (killed().still_there() >= killed_max)
+    if (killed().still_there(what) >= killed_max)
       return terrace::fail(errc::no_space,
                            what + ": too many former processes were killed and have not ended");
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
       return terrace::fail(errc::no_space, "no socket for " + what + ": " + std::strerror(errno));
     child_program made;
+    made.what_ = what;
     made.socket_ = std::make_shared<unique_fd>(ends[0]);
     unique_fd theirs(ends[1]);
     // Copies behind all numbers that are assigned: otherwise one would be replaced before it is copied.
@@ -81,11 +83,12 @@ class child_program {
 
   child_program() = default;
   child_program(child_program&& other) noexcept
-      : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)),
+      : what_(std::move(other.what_)), pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)),
         socket_(std::move(other.socket_)) {}
   child_program& operator=(child_program&& other) noexcept {
     if (this != &other) {
       leave();
+      what_ = std::move(other.what_);
       pid_ = std::exchange(other.pid_, 0);
       pidfd_ = std::move(other.pidfd_);
       socket_ = std::move(other.socket_);
@@ -136,12 +139,13 @@ class child_program {
   /// Processes that were killed by the end of their owner: each next start reaps those that have ended.
   struct killed_programs {
     std::mutex turn;
-    std::vector<pid_t> all;
+    std::vector<std::pair<std::string, pid_t>> all;
 
-    size_t still_there() {
+    size_t still_there(const std::string& what) {
       const std::lock_guard guard(turn);
-      std::erase_if(all, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
-      return all.size();
+      std::erase_if(all, [](const auto& one) { return ::waitpid(one.second, nullptr, WNOHANG) != 0; });
+      return static_cast<size_t>(
+          std::count_if(all.begin(), all.end(), [&](const auto& one) { return one.first == what; }));
     }
   };
   static killed_programs& killed() {
@@ -152,11 +156,12 @@ class child_program {
     kill();
     if (pid_ != 0 && ::waitpid(pid_, nullptr, WNOHANG) == 0) {
       const std::lock_guard guard(killed().turn);
-      killed().all.push_back(pid_);
+      killed().all.emplace_back(what_, pid_);
     }
     pid_ = 0;
   }
 
+  std::string what_;
   pid_t pid_ = 0;
   std::shared_ptr<unique_fd> pidfd_, socket_;
 };

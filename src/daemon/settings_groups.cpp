@@ -311,7 +311,7 @@ problems remote_options::contradictions() const {
     found.push_back(
         {"remote.password_file", "is \"" + password_file + "\", but the address names a plugin",
          "a server or a bucket that asks for a password",
-         "remove the option; a plugin gets what it needs by options of its own, behind '?' in address"});
+         "remove the option; name a file with the secret by an option of the plugin, behind '?' in address"});
   const std::pair<const char*, const std::string*> of_tls[] = {{"remote.tls_ca_file", &tls_ca_file},
                                                                {"remote.tls_client_file", &tls_client_file}};
   for (const auto& [option, value] : of_tls) {

@@ -186,6 +186,9 @@ class Files(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
+        small = mock.patch.object(fs, "BYTES_MIN", 1)
+        small.start()
+        self.addCleanup(small.stop)
 
     def store(self, limit: str = "1GiB") -> Store:
         return fs.Store(path=str(self.folder), bytes=limit)
@@ -249,6 +252,54 @@ class Files(unittest.TestCase):
             store.put_from([self.KEY], [buffer_of(b"value")])
         self.assertEqual(self.files(), [])
         self.assertEqual(store.exists([self.KEY]), [False])
+
+    def test_a_failure_at_the_close_leaves_nothing_and_no_descriptor(self) -> None:
+        store = self.store()
+        descriptors = len(os.listdir("/proc/self/fd"))
+        close, failures = os.close, [OSError(122, "quota")]
+
+        def fail_once(descriptor: int) -> None:
+            close(descriptor)
+            if failures:
+                raise failures.pop()
+
+        with mock.patch("os.close", side_effect=fail_once), self.assertRaises(NoRoom):
+            store.put_from(["a", "b"], [buffer_of(b"value"), buffer_of(b"other")])
+        self.assertEqual(self.files(), [])
+        self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
+
+    def test_a_value_that_cannot_be_read_is_absent_and_the_others_are_read(self) -> None:
+        store = self.store()
+        store.put_from(["a", "b"], [buffer_of(b"value"), buffer_of(b"other")])
+        buffers = [memoryview(bytearray(5)), memoryview(bytearray(5))]
+        open_file = os.open
+
+        def stale(path: str, *rest: int, **more: int) -> int:
+            if path.endswith("v-a"):
+                raise OSError(116, "Stale file handle")
+            return open_file(path, *rest, **more)
+
+        with mock.patch("os.open", side_effect=stale):
+            self.assertEqual(store.get_into(["a", "b"], buffers), [-1, 5])
+        self.assertEqual(bytes(buffers[1]), b"other")
+        self.assertEqual(len(self.files()), 2, "it may be readable later")
+
+    def test_another_folder_at_the_path_is_not_written_to(self) -> None:
+        inner = self.folder / "mounted"
+        inner.mkdir()
+        store = fs.Store(path=str(inner), bytes="1GiB")
+        store.put_from(["a"], [buffer_of(b"value")])
+        inner.rename(self.folder / "elsewhere")
+        inner.mkdir()
+        with self.assertRaisesRegex(NoRoom, "still mounted"):
+            store.put_from(["b"], [buffer_of(b"value")])
+        with self.assertRaisesRegex(NoRoom, "still mounted"):
+            store.exists(["a"])
+        self.assertEqual(os.listdir(inner), [])
+
+    def test_few_bytes_are_refused(self) -> None:
+        with mock.patch.object(fs, "BYTES_MIN", 64 << 20), self.assertRaisesRegex(ValueError, '"500": expected at least 64MiB'):
+            self.store("500")
 
     def test_the_oldest_values_make_room(self) -> None:
         store = self.store("100KiB")

@@ -105,8 +105,8 @@ recompute_terms terms_of(const lookup_request& request, const tiers_searched& ti
   return terms;
 }
 
-/// Reads the tiers' indexes slice by slice, or asks the tiers in parallel. Then leases what it found, in
-/// steps.
+/// Reads the tiers' indexes slice by slice, or asks the tiers: host memory and faster ones in parallel, then the others.
+/// Then leases what it found, in steps.
 task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer> reply) {
   const trust_group& group = *request.group;
   if (request.hold && !request.account)

@@ -39,6 +39,9 @@ constexpr size_t copied_in_turn = 1 << 20;               ///< 0.1 to 0.2 ms
 constexpr std::chrono::seconds starts_within{30};        ///< Python and what the plugin imports
 constexpr uint64_t slowest_plugin_bytes_per_s = 4 << 20; ///< a value has so much more time
 /// Where the log and the status send who has no package.
+constexpr std::string_view no_such_code = " code 127"; // of env(1)
+constexpr const char* missing_python = ": Python cannot be started: install Python 3, or name the "
+                                       "interpreter in the environment variable TERRACE_PYTHON";
 constexpr const char* missing_package =
     "; its own words are in the log. Install Terrace's Python package for this interpreter "
     "(pip install ./clients/python), or name another one in the environment variable TERRACE_PYTHON";
@@ -217,14 +220,13 @@ class plugin_link final : public store_link, public remote::store_commands {
     auto mapped = mapping::map(memory.get(), remote::plugin_buffer_bytes, true);
     if (!mapped)
       return tl::unexpected(mapped.error());
-    auto started =
-        child_program::start("the plugin " + name_, python,
-                             {python, "-m", "terrace.remote", name_, address.plugin_options}, {memory.get()});
+    // Python may lie on a file system that does not answer, and this thread waits for the start: env(1), which is on the
+    // system's own, looks for it.
+    auto started = child_program::start(
+        "the plugin " + name_, "/usr/bin/env",
+        {"env", python, "-m", "terrace.remote", name_, address.plugin_options}, {memory.get()});
     if (!started)
-      return terrace::fail(started.error().code,
-                           started.error().text +
-                               ": install Python 3, or name the interpreter in the environment "
-                               "variable TERRACE_PYTHON");
+      return tl::unexpected(started.error());
     buffer_ = std::move(*mapped);
     process_ = std::move(*started);
     return {};
@@ -422,7 +424,10 @@ class plugin_link final : public store_link, public remote::store_commands {
     if (phase_ == phase::greeting)
       receive(); // it may have said why before
     if (lives())
-      fail_with(blame_ + (ready() ? "" : missing_package), !ready());
+      fail_with(blame_ + (ready()                          ? ""
+                          : blame_.ends_with(no_such_code) ? missing_python
+                                                           : missing_package),
+                !ready());
   }
 
   void receive() {

@@ -268,9 +268,12 @@ class store_inspector {
     auto begun = inspector_now();
     co_await connected(to);
     if (!failure_.empty() && !to.link->reached()) {
+      const bool plugin = plan_.address.at == remote::store_address::kind::plugin;
       note("connect", begun,
-           failure_ +
-               "; check that the server runs, that address is its address, and that no firewall is between");
+           plugin
+               ? failure_
+               : failure_ + "; check that the server runs, that address is its address, and that no firewall "
+                            "is between");
       co_return;
     }
     note("connect", begun, {});

@@ -118,8 +118,11 @@ class object_counts {
 /// An object adds to one or two counters. Used by one thread at a time.
 class leased_units {
  public:
-  /// Fewer units than this are too coarse to divide host memory by.
-  static constexpr uint64_t units_min = 12;
+  /// Fewer units than this are too coarse to divide host memory by. Further ones than `units_max` are not counted.
+  static constexpr uint64_t units_min = 12, units_max = 1 << 20;
+  /// Where sizes differ by a greater factor, small objects could take a unit each that is many times as long: leases would
+  /// end early for the sake of a few large objects.
+  static constexpr uint64_t ratio_max = 16;
 
   /// Objects of this size come to the arena. Returns false if such were known.
   bool expect(uint64_t physical_bytes) {
@@ -135,14 +138,15 @@ class leased_units {
     }
     return true;
   }
-  /// Of the present length of units; 0 while all objects have one size, and nothing need be counted. What was added in
+  /// Of the present length of units; 0 while nothing need be counted, because all objects have one size or too different
+  /// ones. What was added in
   /// another era is not removed.
-  uint32_t era() const { return smallest_ == largest_ ? 0 : era_; }
+  uint32_t era() const { return useful() ? era_ : 0; }
 
   uint64_t taken() const { return taken_; } ///< units in which leased objects lie
   /// Returns in how many units leases may lie that may hold so many bytes; UINT64_MAX: it does not matter.
   uint64_t most(uint64_t limit_bytes) const {
-    if (smallest_ == largest_ || limit_bytes / largest_ < units_min)
+    if (!useful() || limit_bytes / largest_ < units_min)
       return UINT64_MAX;
     return (limit_bytes + largest_ - 1) / largest_;
   }
@@ -172,7 +176,7 @@ class leased_units {
   void look_at(const object_place& place, survey& so_far) const {
     if (so_far.full)
       return;
-    if (const uint64_t units_max = most(so_far.limit_bytes); units_max != UINT64_MAX) {
+    if (const uint64_t allowed = most(so_far.limit_bytes); allowed != UINT64_MAX) {
       each_unit(place, [&](uint64_t unit) {
         const object_block one{unit / 64, uint64_t{1} << unit % 64};
         if ((unit >= counts_.size() || counts_[unit] == 0) && so_far.units.counted(one) == 0) {
@@ -180,16 +184,18 @@ class leased_units {
           ++so_far.units_count;
         }
       });
-      so_far.full = taken_ + so_far.units_count > units_max;
+      so_far.full = taken_ + so_far.units_count > allowed;
     }
     so_far.bytes += so_far.full ? 0 : place.physical_bytes;
   }
 
  private:
+  bool useful() const { return smallest_ != largest_ && largest_ <= ratio_max * smallest_; }
+
   template <class F>
   void each_unit(const object_place& place, F&& f) const {
     const uint64_t first = place.offset / largest_,
-                   last = (place.offset + place.physical_bytes - 1) / largest_;
+                   last = std::min((place.offset + place.physical_bytes - 1) / largest_, units_max - 1);
     for (uint64_t unit = first; unit <= last; ++unit)
       f(unit);
   }

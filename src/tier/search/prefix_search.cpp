@@ -30,7 +30,9 @@ bool prefix_search::next_slice() {
   for (const hold_ptr& hold : holds_)
     hold->keep_first(first_);
   now_ = {};
+  memory_gap_ = memory_gap_ || (!begins && in_memory_now_.count() != in_memory_now_.size());
   slice_ = object_bitmap(std::min(slice_objects, objects_.size() - first_));
+  in_memory_now_ = object_bitmap(slice_.size());
   probed_ += slice_.size();
   return true;
 }
@@ -57,10 +59,16 @@ std::optional<probe_request> prefix_search::probe(size_t tier, bool copies) {
                        of_.counts};
 }
 
-/// Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is faster.
+/// Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is faster. A lease
+/// holds in host memory only what is before the first gap there, and the process of a GPU may end: so what is behind the
+/// gap is held below, whoever has it as well.
 size_t prefix_search::first_wanted(size_t tier) const {
   const tier_kind kind = shares_[tier].tier;
-  return kind == memory_tier || faster_than_memory(kind) ? 0 : first_absent();
+  if (kind == memory_tier || faster_than_memory(kind))
+    return 0;
+  if (!of_.hold)
+    return first_absent(slice_);
+  return memory_gap_ ? 0 : first_absent(in_memory_now_);
 }
 
 /// `from` is the first of the slice's objects that `present` is about.
@@ -69,17 +77,19 @@ void prefix_search::add_present(size_t tier, object_bitmap present, size_t from)
   slice_.merge(from, present);
 }
 
-/// Returns the first absent object of the slice, rounded down to whole words of a bitmap.
-size_t prefix_search::first_absent() const {
-  auto words = slice_.words();
+/// Returns the first absent object of a slice, rounded down to whole words of a bitmap.
+size_t prefix_search::first_absent(const object_bitmap& slice) {
+  auto words = slice.words();
   size_t first = 0;
   while (first < words.size() && words[first] == ~uint64_t{0})
     ++first;
-  return slice_.count() == slice_.size() ? slice_.size() : first * 64;
+  return slice.count() == slice.size() ? slice.size() : first * 64;
 }
 
 void prefix_search::add(size_t tier, probe_answer found) {
   const size_t from = asked_from_[tier];
+  if (shares_[tier].tier == memory_tier)
+    in_memory_now_ = found.present;
   add_present(tier, std::move(found.present), from);
   if (!found.held)
     return;

@@ -81,7 +81,7 @@ class prefix_search {
   bool one_slice() const { return objects_.size() <= slice_objects; }
 
   /// The current slice, for a tier that must be asked. A tier below host memory is asked after the faster ones, and only
-  /// behind the leading objects that these have: nullopt if that is nothing. `copies`: it is asked for all of the slice, so
+  /// from the first object on that these lack, or, for a lease, host memory: nullopt if there is none. `copies`: it is asked for all of the slice, so
   /// that it holds what host memory might not hold for long.
   std::optional<probe_request> probe(size_t tier, bool copies = false);
   void add(size_t tier, probe_answer found);
@@ -104,7 +104,7 @@ class prefix_search {
  private:
   bool chain_goes_on() const;
   void add_present(size_t tier, object_bitmap present, size_t from = 0);
-  size_t first_absent() const;
+  static size_t first_absent(const object_bitmap& slice);
   size_t first_wanted(size_t tier) const;
   std::optional<object_bitmap> present_in(const tier_index& index, size_t from) const;
   /// Probes record accesses only if they see the whole request.
@@ -115,8 +115,10 @@ class prefix_search {
   std::vector<tier_share> shares_;
   std::vector<hold_ptr>
       holds_; ///< holds of long lookups, parallel to the shares, which take them with the first held object
-  object_bitmap slice_;     ///< the objects of the slice that any tier has
-  object_source::part now_; ///< the slice, once a tier is asked
+  object_bitmap slice_;         ///< the objects of the slice that any tier has
+  object_bitmap in_memory_now_; ///< those that host memory has
+  bool memory_gap_ = false;     ///< host memory has not all of the slices before
+  object_source::part now_;     ///< the slice, once a tier is asked
   std::array<size_t, tier_kinds>
       asked_from_{}; ///< parallel to the shares: the first object of the slice that was asked for
   table_totals::sum in_memory_;

@@ -165,8 +165,22 @@ TEST(PrefixSearch, ATierBelowIsNotAskedIfFasterTiersHaveEverythingUnlessForCopie
   ASSERT_TRUE(search.next_slice());
   search.add(0, answer(search, 0, 0));
   search.add(1, answer(search, 1, slice, true));
-  EXPECT_FALSE(search.probe(2));
+  EXPECT_TRUE(search.probe(2)) << "the process of a GPU may end";
   EXPECT_EQ(search.in_memory(), (table_totals::sum{slice, slice * 8192}));
+}
+
+TEST(PrefixSearch, ALeaseIsHeldBelowBehindTheFirstGapOfHostMemory) {
+  auto search = search_for(2 * slice, true, {tier_kind::host, tier_kind::disk});
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0, slice - 1, true));
+  EXPECT_EQ(search.probe(1)->range.first, slice - 64);
+  search.add(1, answer(search, 1, 64, true));
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0, slice, true));
+  auto behind = search.probe(1);
+  ASSERT_TRUE(behind) << "host memory does not keep it for the lease";
+  EXPECT_EQ(behind->range.first, slice);
+  EXPECT_EQ(behind->range.count, slice);
 }
 
 TEST(PrefixSearch, WithTrailingPoolsEverythingIsSearched) {

@@ -5,7 +5,7 @@ A plugin is a module with a class `Store`. `[[remote]]` names the module, with o
     address = "plugin://fs?path=/mnt/kv&bytes=1TiB"
 
 The daemon runs it as `python3 -m terrace.remote fs "path=/mnt/kv&bytes=1TiB"`, three times: for questions, reads and writes. Each process
-has one call at a time, and is killed if the call takes too long. Nothing here imports the rest of the package.
+has one call at a time, and is killed if the call takes too long.
 """
 
 import ctypes

@@ -1,11 +1,12 @@
 """A folder of a file system that the machines share, such as NFS, Lustre or CephFS: `plugin://fs?path=/mnt/kv&bytes=1TiB`.
 
     path    an absolute folder, which has to be there
-    bytes   what its values may take together; the oldest ones are removed first. Each machine keeps to it as far as it sees
+    bytes   what its values may take together, at least 64MiB; the oldest ones are removed first. Each machine keeps to it as far as it sees
 
-A value is a file, `<two digits>/<name>`, which is written under another name and then renamed: it is there whole or not at all. Behind the
-value are 12 bytes, its CRC-32 and its length; what does not fit is removed. Values of up to 4 KiB, such as tokens, need no room and are not
-removed for it.
+A value is a file, `<two digits>/<name>`, which is written under another name, closed and then renamed: it is there whole or not at all, also
+for other clients of NFS, which sees what is closed. Behind the value are 12 bytes, its CRC-32 and its length; what does not fit is removed.
+Values of up to 4 KiB, such as tokens, need no room and are not removed for it. A value that cannot be read is not there. If another folder
+is at `path` than at the start, as when it is no longer mounted, nothing is read or written.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import errno
 import hashlib
 import itertools
 import os
+import secrets
 import struct
 import threading
 import time
@@ -29,7 +31,10 @@ _UNSAFE = {ord(c): f"%{ord(c):02x}" for c in '%/\\{}:*?"<>|'}
 _ABANDONED_S = 3600  # a file that is being written so long was left behind by a crash
 _WAIT_S = 1.0  # that a write waits for room
 _numbers = itertools.count()
+_process = secrets.token_hex(8)  # in the names of its files: machines may have one name, and processes one number
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+_GONE = (errno.ENOENT, errno.ESTALE)
+BYTES_MIN = 64 << 20  # more than what one call writes
 
 
 def escaped(key: str) -> str:
@@ -64,7 +69,13 @@ class _Room:
                 self._writing = 0
 
     def _take(self, bytes_more: int) -> None:
+        if bytes_more > self._limit:
+            raise NoRoom(f"{bytes_more} bytes are more than {self._path} may have: {self._limit}")
         with self._changed:
+            if self._left is None and self._thread is not None and self._taken + bytes_more <= self._limit // 100:
+                self._taken += bytes_more  # counting many files takes long
+                self._writing = bytes_more
+                return
             lacking = self._left is None or self._left < bytes_more
             if lacking or self._taken > self._limit // 100:  # others write as well, so it is counted again
                 self._wanted = bytes_more
@@ -74,6 +85,8 @@ class _Room:
                 self._changed.notify_all()
             if lacking:
                 self._changed.wait_for(lambda: self._wanted == 0, _WAIT_S)
+            if self._left is None and not self._failure:
+                raise NoRoom(f"what is in {self._path} is still being counted")
             if self._left is None or self._left < bytes_more:
                 raise NoRoom(self._failure or f"{self._path} is full: {self._limit} bytes; the oldest values are being removed")
             self._left -= bytes_more
@@ -102,8 +115,7 @@ class _Room:
         if there + wanted <= self._limit:
             return there
         for _, size, file in found:
-            if size > _SMALL:
-                _remove(file)
+            if size > _SMALL and _remove(file):
                 there -= size
             if there + wanted <= self._limit - self._limit // 50:
                 break
@@ -119,8 +131,10 @@ def _values(path: str) -> list[tuple[int, int, str]]:
         for entry in os.scandir(folder.path):
             try:
                 about = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
+            except OSError as failure:
+                if failure.errno not in _GONE:
+                    raise
+                continue  # another machine has removed it
             if entry.name.startswith(_PREFIX):
                 found.append((about.st_mtime_ns, about.st_size, entry.path))
             elif entry.name.startswith("w-") and time.time() - about.st_mtime > _ABANDONED_S:
@@ -128,11 +142,13 @@ def _values(path: str) -> list[tuple[int, int, str]]:
     return found
 
 
-def _remove(file: str) -> None:
+def _remove(file: str) -> bool:
+    """Returns whether it is gone."""
     try:
         os.unlink(file)
-    except FileNotFoundError:
-        pass
+    except OSError as failure:
+        return failure.errno in _GONE
+    return True
 
 
 class _Found(NamedTuple):
@@ -146,27 +162,51 @@ class Store:
     version = "1"
 
     def __init__(self, path: str = "", bytes: str = "1TiB") -> None:
+        if parse_bytes(bytes) < BYTES_MIN:
+            raise ValueError(f'bytes "{bytes}": expected at least {BYTES_MIN >> 20}MiB; all machines remove values beyond it')
         self._room = _Room(path, parse_bytes(bytes))
         if not os.path.isabs(path) or not os.path.isdir(path):
             raise ValueError(f'path "{path}": expected the absolute path of a folder that is there')
         self._path = path
+        self._folder = self._identity()
+
+    def _identity(self) -> tuple[int, int]:
+        about = os.stat(self._path)
+        return about.st_dev, about.st_ino
+
+    def _check(self) -> None:
+        if self._identity() != self._folder:
+            raise NoRoom(f"{self._path} is another folder than at the start: is its file system still mounted?")
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
+        self._check()
         return [os.path.exists(self._file(key)) for key in keys]
 
     def get_into(self, keys: Sequence[str], buffers: Sequence[memoryview]) -> list[int]:
+        self._check()
         with contextlib.ExitStack() as opened:
             found = [self._find(key, buffer, opened) for key, buffer in zip(keys, buffers, strict=True)]
-            self._move(False, [(one.descriptor, buffer[: one.length]) for one, buffer in zip(found, buffers, strict=True) if one.fits])
+            self._try_move([(one.descriptor, buffer[: one.length]) for one, buffer in zip(found, buffers, strict=True) if one.fits])
             return [self._checked(one, buffer) for one, buffer in zip(found, buffers, strict=True)]
 
+    def _try_move(self, pieces: Sequence[tuple[int, memoryview]]) -> None:
+        """Reads all values together, or, if that fails, those that can be read; the checksums of the others do not fit."""
+        try:
+            self._move(False, pieces)
+        except OSError:
+            for piece in pieces:
+                with contextlib.suppress(OSError):
+                    self._move(False, [piece])
+
     def put_from(self, keys: Sequence[str], buffers: Sequence[memoryview]) -> None:
+        self._check()
         large = sum(len(buffer) + _END.size for buffer in buffers if len(buffer) + _END.size > _SMALL)
         with self._room.taken(large):
             self._write(keys, buffers)
 
     def _write(self, keys: Sequence[str], buffers: Sequence[memoryview]) -> None:
         written: list[tuple[int, str]] = []
+        closed = 0
         try:
             for key in keys:
                 written.append(self._create(self._file(key)))
@@ -175,14 +215,18 @@ class Store:
                 end = _END.pack(zlib.crc32(buffer), len(buffer))
                 if os.pwrite(descriptor, end, len(buffer)) != len(end):
                     raise OSError(errno.ENOSPC, "the file system has no room", name)
+                closed += 1
+                os.close(descriptor)  # NFS may say only now that there is no room
                 os.rename(name, self._file(key))
         except OSError as failure:
             if failure.errno in _FULL:
                 raise NoRoom(str(failure)) from failure
             raise
         finally:
-            for descriptor, name in written:
-                os.close(descriptor)
+            for descriptor, _ in written[closed:]:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+            for _, name in written:
                 _remove(name)  # what was not renamed
 
     def remove(self, keys: Sequence[str]) -> None:
@@ -208,16 +252,19 @@ class Store:
         file = self._file(key)
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+            opened.callback(os.close, descriptor)
+            length = os.fstat(descriptor).st_size - _END.size
+        except OSError:
             return _Found(file, -1, ABSENT, False)
-        opened.callback(os.close, descriptor)
-        length = os.fstat(descriptor).st_size - _END.size
         return _Found(file, descriptor, length, 0 <= length <= len(buffer))
 
     @staticmethod
     def _checked(found: "_Found", buffer: memoryview) -> int:
         if found.fits:
-            end = os.pread(found.descriptor, _END.size, found.length)
+            try:
+                end = os.pread(found.descriptor, _END.size, found.length)
+            except OSError:
+                return ABSENT
             if end == _END.pack(zlib.crc32(buffer[: found.length]), found.length):
                 return found.length
         elif found.descriptor < 0 or found.length > len(buffer):
@@ -228,10 +275,11 @@ class Store:
     @staticmethod
     def _create(file: str) -> tuple[int, str]:
         folder = os.path.dirname(file)
-        name = os.path.join(folder, f"w-{os.uname().nodename}-{os.getpid()}-{next(_numbers)}")
+        name = os.path.join(folder, f"w-{_process}-{next(_numbers)}")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             return os.open(name, flags, 0o600), name
         except FileNotFoundError:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, mode=0o700)
             return os.open(name, flags, 0o600), name
