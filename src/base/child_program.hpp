@@ -33,7 +33,7 @@ class child_program {
   /// So many with the same `what` that were killed may still wait in the kernel, as for a file system that does not answer.
   static constexpr size_t killed_max = 16;
 
-  /// Starts `program`, a path or a name to be found in PATH. `words` are its own name and its arguments; its descriptors are a socket
+  /// Starts `program`, a path. `words` are its own name and its arguments; its descriptors are a socket
   /// (SOCK_SEQPACKET) and copies of `more`. `what` is the subject of errors. Blocks until the program has been
   /// found and begun: a file system that does not answer holds the caller. Errors: `no_space`, `not_found`.
   static result<child_program> start(const std::string& what, const std::string& program,
@@ -65,7 +65,7 @@ class child_program {
     arguments.push_back(nullptr);
     pid_t pid = 0;
     const int failed =
-        ::posix_spawnp(&pid, program.c_str(), &terms.files, &terms.attributes, arguments.data(), environ);
+        ::posix_spawn(&pid, program.c_str(), &terms.files, &terms.attributes, arguments.data(), environ);
     if (failed != 0)
       return terrace::fail(failed == ENOENT ? errc::not_found : errc::no_space,
                            what + " cannot be started: " + program + ": " + std::strerror(failed));

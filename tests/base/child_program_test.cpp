@@ -21,7 +21,7 @@ std::string received(const child_program& from) {
 }
 
 TEST(ChildProgram, HasItsArgumentsAndASocket) {
-  auto made = child_program::start("a test", "sh", {"named", "-c", "printf \"$0 $1\" >&3", "a", "b"});
+  auto made = child_program::start("a test", "/bin/sh", {"named", "-c", "printf \"$0 $1\" >&3", "a", "b"});
   ASSERT_TRUE(made) << made.error().text;
   EXPECT_EQ(received(*made), "a b");
   await_end(*made);
@@ -37,7 +37,7 @@ TEST(ChildProgram, HasDescriptorsInTheirOrderWhateverTheirNumbersWere) {
   const unique_fd high(::fcntl(pipes[0][0], F_DUPFD_CLOEXEC, 100));
   // The ends of the pipes have some of the lowest numbers, in the wrong order.
   auto made = child_program::start(
-      "a test", "sh",
+      "a test", "/bin/sh",
       {"sh", "-c", "printf first >&4; printf second >&5; test -e /proc/$$/fd/$0 || printf none >&3",
        std::to_string(high.get())},
       {write1.get(), write0.get()});
@@ -49,7 +49,7 @@ TEST(ChildProgram, HasDescriptorsInTheirOrderWhateverTheirNumbersWere) {
 }
 
 TEST(ChildProgram, IsKilledAndTellsHowItEnded) {
-  auto made = child_program::start("a test", "sleep", {"sleep", "1000"});
+  auto made = child_program::start("a test", "/bin/sleep", {"sleep", "1000"});
   ASSERT_TRUE(made) << made.error().text;
   made->kill();
   await_end(*made);
@@ -60,7 +60,7 @@ TEST(ChildProgram, IsKilledAndTellsHowItEnded) {
 TEST(ChildProgram, EndsWithItsOwnerAndIsReapedByTheNextStart) {
   unique_fd end;
   {
-    auto made = child_program::start("a test", "sleep", {"sleep", "1000"});
+    auto made = child_program::start("a test", "/bin/sleep", {"sleep", "1000"});
     ASSERT_TRUE(made) << made.error().text;
     end = unique_fd(::dup(made->pidfd()->get()));
     child_program moved = std::move(*made);
@@ -70,7 +70,7 @@ TEST(ChildProgram, EndsWithItsOwnerAndIsReapedByTheNextStart) {
   }
   pollfd ended{end.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
-  EXPECT_TRUE(child_program::start("a test", "true", {"true"}));
+  EXPECT_TRUE(child_program::start("a test", "/bin/true", {"true"}));
   siginfo_t how{};
   EXPECT_NE(::waitid(P_PIDFD, static_cast<id_t>(end.get()), &how, WEXITED | WNOHANG), 0)
       << "nobody is left to be reaped";

@@ -75,8 +75,9 @@ slice_questions search_slice(prefix_search& search, const tiers_searched& tiers,
 
 /// True if the lease may hold all that was found in host memory. Otherwise tiers below hold copies.
 bool fits_in_memory(const prefix_search& search, const lookup_request& request) {
-  const auto& found = search.in_memory();
-  return request.account->could_lease(found.bytes, found.objects, request.group->memory->size());
+  const lease_ledger& leases = *request.group->leases;
+  return request.account->could_lease(search.bytes_in_memory(),
+                                      leases.bytes_max_beside_loads(request.group->memory->size()));
 }
 
 /// Sends one notice per tier; empty ones are not sent.

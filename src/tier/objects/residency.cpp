@@ -154,8 +154,6 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
         answer.states[i] = acquired_state::pending;
       continue;
     }
-    if (leases_)
-      leases_->stores(granted[n].size);
     object_id id =
         residents().insert({objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size,
                             objects.payload_bytes[i], objects.trailing.test(objects.keys[i].pool)});

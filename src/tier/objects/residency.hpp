@@ -147,7 +147,7 @@ class residency {
   holders describe_holders() const;
 
   /// Tells the first tier where its leases are charged.
-  void charges(std::shared_ptr<lease_ledger> leases) { leases_ = std::move(leases); }
+  void charges(std::shared_ptr<const lease_ledger> leases) { leases_ = std::move(leases); }
   uint64_t leased_bytes() const { return leases_ ? leases_->bytes() : 0; }
 
   object_departures& departures() { return departures_; }
@@ -184,7 +184,7 @@ class residency {
   tenant_shares shares_{objects_};
   index_recount recount_{objects_};
   awaited_objects awaited_;
-  std::shared_ptr<lease_ledger> leases_;
+  std::shared_ptr<const lease_ledger> leases_;
 };
 
 } // namespace terrace

@@ -313,13 +313,12 @@ steps found_prefix::lease_in_host(const lease_room& room) {
 /// Counts the bytes that the lease adds.
 steps found_prefix::count(const lease_room& room) {
   auto places = std::span(shares_.front().held->places());
-  leased_units::survey units{room.leases->bytes_max(room.host_bytes)};
   while (leased_.size() < places.size()) {
     if (!leased_.empty())
       co_yield {};
     auto rest = places.subspan(leased_.size());
     auto some = rest.first(std::min(rest.size(), step_objects));
-    auto leased = room.leases->leased(some, units);
+    auto leased = room.leases->leased(some);
     for (size_t i = 0; i < some.size(); ++i) {
       absent_ += some[i].present() ? 0 : 1;
       if (some[i].present() && !leased[i])
@@ -327,14 +326,13 @@ steps found_prefix::count(const lease_room& room) {
     }
     leased_.insert(leased_.end(), leased.begin(), leased.end());
   }
-  fitting_bytes_ = units.bytes;
 }
 
 /// Claims room; the claim is kept until the objects chosen within it are charged.
 steps found_prefix::claim(const lease_room& room) {
   uint64_t most = bytes_max(room, shares_.size());
-  claimed_.emplace(account_->claim_for(fitting_bytes_, most));
-  if (claimed_->complete() && fitting_bytes_ == added_bytes_ && all_in_host())
+  claimed_.emplace(account_->claim_for(added_bytes_, most));
+  if (claimed_->complete() && all_in_host())
     co_return;
   auto prefix = in_host();
   uint64_t to_load = 0;

@@ -128,7 +128,6 @@ class found_prefix {
   std::vector<sum> below_;   ///< parallel to the shares: sums of those below, as far as they are summed
   std::vector<bool> leased_; ///< parallel to the host objects, as far as they are counted: leased by anybody
   uint64_t added_bytes_ = 0; ///< bytes of those that are not: the lease adds them
-  uint64_t fitting_bytes_ = 0; ///< of these: before the first that leases may not hold where it lies
   uint64_t held_bytes_ = 0;
   std::optional<lease_account::claim> claimed_;
   uint32_t recompute_chunks_ = 0;

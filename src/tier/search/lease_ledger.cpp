@@ -148,14 +148,12 @@ class lease_account::charged_hold {
   charged_hold(account_ptr account, hold_ptr held) : account_(std::move(account)), held_(std::move(held)) {}
   charged_hold(const charged_hold&) = delete;
   charged_hold& operator=(const charged_hold&) = delete;
-  ~charged_hold() { account_->release(std::span(held_->places()).first(charged_), era_); }
+  ~charged_hold() { account_->release(std::span(held_->places()).first(charged_)); }
 
   bool add_some(size_t places, claim* from) {
     auto rest = std::span(held_->places()).subspan(charged_);
     auto some = rest.first(std::min(rest.size(), places));
-    if (charged_ == 0)
-      era_ = account_->era();
-    account_->add(some, era_, from);
+    account_->add(some, from);
     charged_ += some.size();
     for (const object_place& place : some)
       bytes_ += place.present() ? place.physical_bytes : 0;
@@ -169,7 +167,6 @@ class lease_account::charged_hold {
   hold_ptr held_;
   size_t charged_ = 0; ///< places that are charged
   uint64_t bytes_ = 0; ///< bytes of these
-  uint32_t era_ = 0;   ///< in whose units they are counted
 };
 
 /// A hold of a tier below and its charge.
@@ -191,14 +188,6 @@ struct lease_account::charged_below {
 lease_ledger::tally lease_ledger::now() const {
   std::lock_guard lock(mutex_);
   return {bytes_.load(std::memory_order_relaxed), changes_};
-}
-
-void lease_ledger::learn(uint64_t physical_bytes) {
-  std::lock_guard lock(mutex_);
-  if (!units_.expect(physical_bytes))
-    return;
-  smallest_ = std::min(smallest_.load(), physical_bytes);
-  largest_ = std::max(largest_.load(), physical_bytes);
 }
 
 account_ptr lease_ledger::open() { return std::make_shared<lease_account>(shared_from_this()); }
@@ -229,26 +218,13 @@ lease_account::claim::~claim() {
 
 lease_account::claim lease_account::claim_for(std::span<const object_place> places, uint64_t limit) {
   uint64_t wanted = 0;
-  leased_units::survey units{limit};
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
-    by_block(some, [&](object_block block, std::span<const object_place> part) {
-      block.objects &= ~group_->accounts_.counted(block);
-      for (const object_place& place : part)
-        if (place.present() && block.has(place.id)) {
-          wanted += place.physical_bytes;
-          group_->units_.look_at(place, units);
-        }
+    by_block(some, [&](const object_block& block, std::span<const object_place> part) {
+      wanted += bytes_of(part, {block.block, block.objects & ~group_->accounts_.counted(block)});
     });
   });
-  claim part = claim_for(units.bytes, limit);
-  part.complete_ = part.complete_ && units.bytes == wanted;
-  return part;
-}
-
-uint32_t lease_account::era() const {
-  std::lock_guard lock(group_->mutex_);
-  return group_->units_.era();
+  return claim_for(wanted, limit);
 }
 
 lease_account::claim lease_account::claim_for(uint64_t bytes, uint64_t limit) {
@@ -260,12 +236,9 @@ lease_account::claim lease_account::claim_for(uint64_t bytes, uint64_t limit) {
   return {shared_from_this(), granted, granted == bytes};
 }
 
-bool lease_account::could_lease(uint64_t bytes, size_t objects, uint64_t host_bytes) const {
+bool lease_account::could_lease(uint64_t bytes, uint64_t limit) const {
   std::lock_guard lock(group_->mutex_);
-  const uint64_t units_max = group_->units_.most(group_->bytes_max(host_bytes));
-  return bytes <= room(group_->bytes_max_beside_loads(host_bytes)) &&
-         (units_max == UINT64_MAX ||
-          group_->units_.taken() + 2 * objects <= units_max); // an object lies in at most two
+  return bytes <= room(limit);
 }
 
 uint64_t lease_account::bytes() const {
@@ -273,31 +246,25 @@ uint64_t lease_account::bytes() const {
   return bytes_;
 }
 
-std::vector<bool> lease_ledger::leased(std::span<const object_place> places, leased_units::survey& so_far) {
+std::vector<bool> lease_ledger::leased(std::span<const object_place> places) {
   std::vector<bool> answer(places.size());
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(mutex_);
     by_block(some, [&](const object_block& block, std::span<const object_place> part) {
       const object_block counted{block.block, accounts_.counted(block)};
-      for (const object_place& place : part)
-        if (place.present() && counted.has(place.id))
-          answer[static_cast<size_t>(&place - places.data())] = true;
-        else if (place.present())
-          units_.look_at(place, so_far);
+      for (auto place = part.begin(); counted.objects != 0 && place != part.end(); ++place)
+        if (place->present() && counted.has(place->id))
+          answer[static_cast<size_t>(&*place - places.data())] = true;
     });
   });
   return answer;
 }
 
-void lease_account::add(std::span<const object_place> places, uint32_t era, claim* from) {
+void lease_account::add(std::span<const object_place> places, claim* from) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     ++group_->changes_;
     uint64_t more = 0;
-    if (leased_units& units = group_->units_; era != 0 && units.era() == era)
-      for (const object_place& place : some)
-        if (place.present())
-          units.add(place);
     by_block(some, [&](object_block block, std::span<const object_place> part) {
       block.objects = leases_.add(block);
       if (block.objects == 0)
@@ -353,14 +320,10 @@ hold_ptr lease_account::charge_below(tier_kind tier, hold_ptr held, uint64_t byt
   return {both, hold};
 }
 
-void lease_account::release(std::span<const object_place> places, uint32_t era) {
+void lease_account::release(std::span<const object_place> places) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     ++group_->changes_;
-    if (leased_units& units = group_->units_; era != 0 && units.era() == era)
-      for (const object_place& place : some)
-        if (place.present())
-          units.remove(place);
     by_block(some, [&](object_block block, std::span<const object_place> part) {
       block.objects = leases_.remove(block);
       if (block.objects == 0)

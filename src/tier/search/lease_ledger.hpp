@@ -110,102 +110,6 @@ class object_counts {
   size_t in_use_ = 0;                         ///< number of tables
 };
 
-/// Counts in which units of an arena leased objects lie. A unit is as long as the largest object that was stored, so an arena has
-/// room for as many of these as it has units without a leased object, wherever the leased ones lie: bytes that lie between them
-/// in shorter pieces are of no use for a large object. In an arena whose objects have one size all pieces fit.
-///
-/// When a larger object comes, or the first of a second size, counting begins anew: what was leased before is not counted.
-/// An object adds to one or two counters. Used by one thread at a time.
-class leased_units {
- public:
-  /// Fewer units than this are too coarse to divide host memory by. Further ones than `units_max` are not counted.
-  static constexpr uint64_t units_min = 12, units_max = 1 << 20;
-  /// Where sizes differ by a greater factor, small objects could take a unit each that is many times as long: leases would
-  /// end early for the sake of a few large objects.
-  static constexpr uint64_t ratio_max = 16;
-
-  /// Objects of this size come to the arena. Returns false if such were known.
-  bool expect(uint64_t physical_bytes) {
-    if (smallest_ != 0 && physical_bytes >= smallest_ && physical_bytes <= largest_)
-      return false;
-    const bool had_one_size = smallest_ == largest_;
-    smallest_ = smallest_ == 0 ? physical_bytes : std::min(smallest_, physical_bytes);
-    if (had_one_size || physical_bytes > largest_) {
-      largest_ = std::max(largest_, physical_bytes);
-      ++era_;
-      counts_.clear();
-      taken_ = 0;
-    }
-    return true;
-  }
-  /// Of the present length of units; 0 while nothing need be counted, because all objects have one size or too different
-  /// ones. What was added in
-  /// another era is not removed.
-  uint32_t era() const { return useful() ? era_ : 0; }
-
-  uint64_t taken() const { return taken_; } ///< units in which leased objects lie
-  /// Returns in how many units leases may lie that may hold so many bytes; UINT64_MAX: it does not matter.
-  uint64_t most(uint64_t limit_bytes) const {
-    if (!useful() || limit_bytes / largest_ < units_min)
-      return UINT64_MAX;
-    return (limit_bytes + largest_ - 1) / largest_;
-  }
-
-  void add(const object_place& place) {
-    each_unit(place, [this](uint64_t unit) {
-      if (unit >= counts_.size())
-        counts_.resize(std::max<size_t>(unit + 1, counts_.size() * 2));
-      taken_ += counts_[unit]++ == 0 ? 1 : 0;
-    });
-  }
-  void remove(const object_place& place) {
-    each_unit(place, [this](uint64_t unit) {
-      assert(counts_[unit] != 0);
-      taken_ -= --counts_[unit] == 0 ? 1 : 0;
-    });
-  }
-
-  /// Objects of which it is asked whether they may be leased, one after the other.
-  struct survey {
-    uint64_t limit_bytes = UINT64_MAX; ///< that leases may hold
-    uint64_t bytes = 0;                ///< of the objects before the first that may not
-    bool full = false;                 ///< there is such an object
-    object_count_table units{};        ///< in which they lie, and no leased ones
-    uint64_t units_count = 0;          ///< number of these
-  };
-  void look_at(const object_place& place, survey& so_far) const {
-    if (so_far.full)
-      return;
-    if (const uint64_t allowed = most(so_far.limit_bytes); allowed != UINT64_MAX) {
-      each_unit(place, [&](uint64_t unit) {
-        const object_block one{unit / 64, uint64_t{1} << unit % 64};
-        if ((unit >= counts_.size() || counts_[unit] == 0) && so_far.units.counted(one) == 0) {
-          so_far.units.add(one);
-          ++so_far.units_count;
-        }
-      });
-      so_far.full = taken_ + so_far.units_count > allowed;
-    }
-    so_far.bytes += so_far.full ? 0 : place.physical_bytes;
-  }
-
- private:
-  bool useful() const { return smallest_ != largest_ && largest_ <= ratio_max * smallest_; }
-
-  template <class F>
-  void each_unit(const object_place& place, F&& f) const {
-    const uint64_t first = place.offset / largest_,
-                   last = std::min((place.offset + place.physical_bytes - 1) / largest_, units_max - 1);
-    for (uint64_t unit = first; unit <= last; ++unit)
-      f(unit);
-  }
-
-  uint64_t smallest_ = 0, largest_ = 0; ///< physical bytes of an object; 0: none was stored
-  uint32_t era_ = 0;
-  std::vector<uint32_t> counts_; ///< by unit: how often its objects are charged
-  uint64_t taken_ = 0;
-};
-
 class lease_account;
 using account_ptr = std::shared_ptr<lease_account>;
 
@@ -255,27 +159,17 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
   uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
   /// Parallel to the places: true where an object is leased already, by anybody. Another lease on it takes no
-  /// memory, so it is not limited. `so_far` goes on over those that are not.
-  std::vector<bool> leased(std::span<const object_place> places, leased_units::survey& so_far);
-
-  /// Objects of this size are stored in host memory. Cheap if such were stored before.
-  void stores(uint64_t physical_bytes) {
-    if (physical_bytes < smallest_.load(std::memory_order_relaxed) ||
-        physical_bytes > largest_.load(std::memory_order_relaxed))
-      learn(physical_bytes);
-  }
+  /// memory, so it is not limited.
+  std::vector<bool> leased(std::span<const object_place> places);
 
  private:
   friend class lease_account;
-  void learn(uint64_t physical_bytes);
 
   const lease_bounds bounds_;
   const teardown_ptr ends_;
   mutable std::mutex mutex_; ///< protects the accounts, too
   object_counts accounts_;   ///< in how many accounts each leased object is
   std::atomic<uint64_t> bytes_{0};
-  leased_units units_;
-  std::atomic<uint64_t> smallest_{UINT64_MAX}, largest_{0}; ///< as in `units_`
   uint64_t claimed_ = 0;
   uint64_t changes_ = 0;
 };
@@ -299,8 +193,6 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     void spend(uint64_t bytes);                 ///< charges this many bytes of it; call with the lock
 
    private:
-    friend class lease_account;
-
     account_ptr of_;
     uint64_t bytes_;
     bool complete_;
@@ -312,9 +204,8 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   /// Claims bytes for objects that are not in host memory yet.
   claim claim_for(uint64_t bytes, uint64_t limit);
 
-  /// True if the connection may now lease so many bytes more, of so many objects, in a host memory of this size with tiers
-  /// below, wherever they lie.
-  bool could_lease(uint64_t bytes, size_t objects, uint64_t host_bytes) const;
+  /// True if the connection may lease so many bytes more now.
+  bool could_lease(uint64_t bytes, uint64_t limit) const;
 
   /// Charges the objects that `held` holds until the last copy of the result has ended, which keeps `held`. A hold of
   /// many objects ends later than the last reference, on another thread. The places of `held` must not change any more.
@@ -356,10 +247,9 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
 
  private:
   struct charged_below;
-  uint32_t era() const;
   uint64_t room(uint64_t limit) const; ///< returns how much more it may lease; call with the lock
-  void add(std::span<const object_place> places, uint32_t era, claim* from);
-  void release(std::span<const object_place> places, uint32_t era);
+  void add(std::span<const object_place> places, claim* from);
+  void release(std::span<const object_place> places);
 
   ledger_ptr group_;
   object_counts leases_; ///< how many leases contain each object

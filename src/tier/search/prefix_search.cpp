@@ -94,10 +94,8 @@ void prefix_search::add(size_t tier, probe_answer found) {
   if (!found.held)
     return;
   if (shares_[tier].tier == memory_tier)
-    for (const object_place& place : found.held->places()) {
-      in_memory_.objects += place.present() ? 1 : 0;
-      in_memory_.bytes += place.physical_bytes; // 0 if it is absent
-    }
+    for (const object_place& place : found.held->places())
+      bytes_in_memory_ += place.physical_bytes; // 0 if it is absent
   shares_[tier].held_bytes = found.held_bytes;
   hold_ptr& held = shares_[tier].held;
   if (one_slice() && from == 0) {

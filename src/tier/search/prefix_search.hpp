@@ -85,8 +85,8 @@ class prefix_search {
   /// that it holds what host memory might not hold for long.
   std::optional<probe_request> probe(size_t tier, bool copies = false);
   void add(size_t tier, probe_answer found);
-  /// What host memory holds of the slices so far.
-  const table_totals::sum& in_memory() const { return in_memory_; }
+  /// The bytes that host memory holds of the slices so far.
+  uint64_t bytes_in_memory() const { return bytes_in_memory_; }
 
   /// Reads a tier's index on this thread, so that a lookup does not wait for a tier that is busy, perhaps on
   /// a preempted worker. Returns nullopt if the tier must be asked, because the objects must be held, or the
@@ -121,7 +121,7 @@ class prefix_search {
   object_source::part now_;     ///< the slice, once a tier is asked
   std::array<size_t, tier_kinds>
       asked_from_{}; ///< parallel to the shares: the first object of the slice that was asked for
-  table_totals::sum in_memory_;
+  uint64_t bytes_in_memory_ = 0;
   size_t first_ = 0;  ///< its first object
   size_t probed_ = 0; ///< objects in the slices so far
 };

@@ -51,20 +51,6 @@ struct Residency : ::testing::Test {
 entry_key name(uint64_t number) { return to_entry_key(key_of(number)); }
 using note_list = std::vector<std::pair<note_kind, entry_key>>;
 
-TEST_F(Residency, LeasesLearnTheSizesThatAreStored) {
-  auto ledger = std::make_shared<lease_ledger>(lease_bounds{100, 100, 100});
-  tier.charges(ledger);
-  published(chain(0, 1, 4'096));
-  const uint64_t large = published(chain(1, 1, 1 << 20)).front().physical_bytes;
-  std::vector<object_place> scattered;
-  for (uint64_t i = 0; i < 32; ++i)
-    scattered.push_back({object_id{1'000 + i}, i * large, 8, 16});
-  leased_units::survey look{16 * large};
-  ledger->leased(scattered, look);
-  EXPECT_TRUE(look.full);
-  EXPECT_EQ(look.bytes, 16u * 16u) << "one in each unit of the length of the largest";
-}
-
 TEST_F(Residency, ReservedObjectsAreInvisibleUntilTheyArePublished) {
   auto acquired = acquire(chain(0, 2));
   EXPECT_EQ(acquired.states, (std::vector{acquired_state::reserved, acquired_state::reserved}));

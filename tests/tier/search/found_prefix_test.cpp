@@ -38,7 +38,6 @@ struct FoundPrefix : ::testing::Test {
   lease_room room{leases, leases->open(), 16 * object};
   bool hold = true, note_access = true;
   uint64_t held_on_disk = 0; ///< held by anybody
-  uint64_t offset = 0;       ///< of all objects
 
   tier_share share(tier_kind tier, const std::string& has) const {
     tier_share made{tier, object_bitmap(has.size()), nullptr};
@@ -47,7 +46,7 @@ struct FoundPrefix : ::testing::Test {
     for (size_t i = 0; i < has.size(); ++i)
       if (has[i] == '#') {
         made.present.set(i);
-        places[i] = {object_id{first + i + offset / object * 8}, offset, 1 << 20, object};
+        places[i] = {object_id{first + i}, 0, 1 << 20, object};
       }
     if (hold)
       made.held_bytes = tier == tier_kind::host ? 0 : held_on_disk;
@@ -110,31 +109,6 @@ TEST_F(FoundPrefix, ALeaseHoldsThePrefixAndReleasesWhatIsBehindIt) {
   ASSERT_EQ(held.size(), 1u);
   EXPECT_EQ(held[0].tier, tier_kind::host);
   EXPECT_EQ(room.account->bytes(), 2 * object);
-}
-
-TEST_F(FoundPrefix, ALeaseEndsBeforeTheFirstObjectThatLiesWhereNoLeaseMay) {
-  leases->stores(object);
-  leases->stores(object / 4);
-  std::vector<object_place> elsewhere; // in all but one of the units in which leases may lie
-  for (uint64_t unit = 1; unit < 12; ++unit)
-    elsewhere.push_back({object_id{1000 + unit}, unit * object, 8, 16});
-  auto held = room.account->charge(std::make_shared<object_hold>(host_tier, elsewhere));
-  auto fits = found("####"); // all in the first unit
-  lease(fits, room);
-  EXPECT_FALSE(fits.shortened());
-  auto lease_of_first = fits.take_holds();
-  leases->open()->charge(std::make_shared<object_hold>(
-      host_tier, std::vector<object_place>{{object_id{2000}, 12 * object, 8, 16}})); // ends at once
-  offset = 13 * object;
-  auto beyond = found("####");
-  lease(beyond, room);
-  EXPECT_TRUE(beyond.shortened());
-  EXPECT_EQ(beyond.plan().found_chunks, 0u);
-  auto on_disk = found("####", "####");
-  lease(on_disk, room);
-  EXPECT_EQ(on_disk.plan().found_chunks, 4u) << "it holds them there";
-  auto kept_there = on_disk.take_holds();
-  EXPECT_EQ(kept(kept_there.front().held), "....");
 }
 
 TEST_F(FoundPrefix, ANewAccountIsOpenedIfThereIsNone) {

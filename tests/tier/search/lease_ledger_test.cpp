@@ -1,13 +1,10 @@
 // Tests what leases hold, and how much more a connection may lease.
 #include "tier/search/lease_ledger.hpp"
 
-#include "memory/allocator.hpp"
-
 #include <gtest/gtest.h>
 
-#include <array>
 #include <future>
-#include <random>
+
 #include <thread>
 
 using namespace terrace;
@@ -133,8 +130,7 @@ TEST_F(LeaseLedger, WhatIsLeasedAlreadyIsFreeForAll) {
   EXPECT_EQ(claim.bytes(), 0u);
   auto lease = two->charge(shared);
   EXPECT_EQ(ledger->bytes(), 1200u);
-  leased_units::survey any;
-  auto known = ledger->leased(held(120, 2)->places(), any);
+  auto known = ledger->leased(held(120, 2)->places());
   EXPECT_EQ(known, (std::vector<bool>{true, false}));
 }
 
@@ -202,143 +198,3 @@ TEST_F(LeaseLedger, IsSafeOnSeveralThreads) {
 }
 
 } // namespace
-
-// ---- where leased objects lie ----
-
-namespace {
-
-/// An arena of 16 units: the largest object has 100 bytes, the smallest 10.
-struct LeasedUnits : LeaseLedger {
-  LeasedUnits() {
-    ledger->stores(100);
-    ledger->stores(10);
-  }
-  /// Holds `count` objects of 10 bytes that begin at `offset`, one in each unit; ids begin at `first`.
-  static hold_ptr scattered(uint64_t first, size_t count, uint64_t offset = 0) {
-    std::vector<object_place> places(count);
-    for (size_t i = 0; i < count; ++i)
-      places[i] = {object_id{first + i}, offset + 100 * i, 8, 10};
-    return std::make_shared<object_hold>(release_sink_ptr{}, std::move(places));
-  }
-  static auto claim(const account_ptr& of, const hold_ptr& places) {
-    return of->claim_for(places->places(), limit);
-  }
-};
-
-} // namespace
-
-TEST_F(LeasedUnits, ScatteredObjectsLeaveWholeUnitsToOthers) {
-  auto half = one->charge(scattered(1, 8)); // 80 of 1,600 bytes
-  EXPECT_TRUE(claim(two, scattered(101, 8, 800)).complete());
-  auto more = claim(two, scattered(101, 9, 800));
-  EXPECT_FALSE(more.complete()) << "a seventeenth unit";
-  EXPECT_EQ(more.bytes(), 80u) << "those that fit";
-  EXPECT_TRUE(claim(two, scattered(101, 16, 20)).bytes() == 160u) << "eight lie beside leased ones";
-  half.reset();
-  EXPECT_TRUE(claim(two, scattered(101, 16)).complete());
-}
-
-TEST_F(LeasedUnits, WhatIsLeasedAlreadyTakesNoUnit) {
-  auto all = one->charge(scattered(1, 16));
-  EXPECT_TRUE(claim(two, scattered(1, 16)).complete());
-  leased_units::survey look{limit};
-  auto leased = ledger->leased(scattered(1, 17)->places(), look);
-  EXPECT_FALSE(leased.back());
-  EXPECT_TRUE(look.full);
-  EXPECT_EQ(look.bytes, 0u);
-}
-
-TEST_F(LeasedUnits, AnObjectOverTwoUnitsTakesBoth) {
-  std::vector<object_place> between{{object_id{1}, 95, 8, 10}};
-  auto charged = one->charge(std::make_shared<object_hold>(release_sink_ptr{}, between));
-  EXPECT_TRUE(claim(two, scattered(101, 14, 200)).complete());
-  EXPECT_FALSE(claim(two, scattered(101, 15, 200)).complete());
-}
-
-TEST_F(LeasedUnits, DoNotMatterWhereAllObjectsHaveOneSize) {
-  auto group = std::make_shared<lease_ledger>(lease_bounds{100, 100, 100});
-  group->stores(10);
-  auto alone = group->open();
-  auto all = alone->charge(scattered(1, 40));
-  EXPECT_TRUE(alone->claim_for(scattered(101, 40, 50)->places(), limit).complete());
-}
-
-TEST_F(LeasedUnits, DoNotMatterForObjectsThatAreLargeForTheArena) {
-  ledger->stores(150); // of which not even twelve would fit
-  EXPECT_TRUE(claim(one, scattered(1, 40)).complete());
-}
-
-TEST_F(LeasedUnits, BecomeLongerWithALargerObject) {
-  auto before = one->charge(scattered(1, 16));
-  EXPECT_FALSE(claim(two, scattered(101, 1, 1600)).complete());
-  ledger->stores(120); // 14 units
-  auto after = two->charge(scattered(201, 4));
-  before.reset(); // is not taken from the longer units, in which it was not counted
-  leased_units::survey rest{limit};
-  ledger->leased(scattered(301, 16, 480)->places(), rest);
-  EXPECT_TRUE(rest.full) << "four are taken";
-  EXPECT_LT(rest.bytes, 160u);
-  after.reset();
-  leased_units::survey all{limit};
-  ledger->leased(scattered(301, 16)->places(), all);
-  EXPECT_FALSE(all.full);
-}
-
-// What leases leave free can be had by objects of every size: random chains of three sizes in a small arena, a part of which is
-// leased at random.
-TEST(LeasedUnitsOfAnArena, AQuarterCanBeHadByTheLargestObjects) {
-  constexpr uint64_t arena = 64 << 20;
-  const std::vector<uint64_t> sizes{20 << 10, 68 << 10, 1028 << 10};
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    std::mt19937_64 random(seed);
-    auto space = std::move(*make_allocator("size_class", {.capacity_bytes = arena}));
-    auto ledger = std::make_shared<lease_ledger>(lease_bounds{75, 100, 75});
-    for (uint64_t size : sizes)
-      ledger->stores(size);
-    std::vector<std::vector<object_place>> chains;
-    uint64_t next = 1;
-    auto store = [&](uint64_t size) {
-      while (true) {
-        if (auto made = space->allocate(std::array{size}))
-          return object_place{object_id{next++}, made->front().offset, size, made->front().size};
-        auto& victim = chains[random() % chains.size()];
-        space->free(std::array{extent{victim.back().offset, victim.back().physical_bytes}});
-        victim.pop_back();
-        if (victim.empty()) {
-          std::swap(victim, chains.back());
-          chains.pop_back();
-        }
-      }
-    };
-    for (uint64_t stored = 0; stored < 4 * arena;) {
-      const uint64_t size = sizes[random() % 10 < 7 ? random() % 2 : 2];
-      std::vector<object_place> chain;
-      for (uint64_t i = random() % (size > (1 << 20) ? 8 : 32) + 1; i-- > 0; stored += size)
-        chain.push_back(store(size));
-      chains.push_back(std::move(chain));
-    }
-    std::vector<hold_ptr> leases;
-    auto account = ledger->open();
-    std::vector<extent> others;
-    uint64_t leased_bytes = 0;
-    for (auto& chain : chains) {
-      auto room = account->claim_for(chain, ledger->bytes_max(arena));
-      uint64_t bytes = 0;
-      std::vector<object_place> kept;
-      for (const object_place& place : chain)
-        if (bytes += place.physical_bytes; bytes <= room.bytes())
-          kept.push_back(place);
-        else
-          others.push_back({place.offset, place.physical_bytes});
-      for (const object_place& place : kept)
-        leased_bytes += place.physical_bytes;
-      leases.push_back(account->charge(std::make_shared<object_hold>(release_sink_ptr{}, std::move(kept))));
-    }
-    space->free(others);
-    uint64_t had = 0;
-    while (space->allocate(std::array{sizes.back()}))
-      had += sizes.back();
-    EXPECT_GE(had + sizes.back(), arena / 4) << "seed " << seed;
-    EXPECT_GE(leased_bytes, arena / 4) << "seed " << seed;
-  }
-}

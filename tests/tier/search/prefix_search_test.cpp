@@ -132,14 +132,14 @@ TEST(PrefixSearch, ATierBelowIsAskedOnlyBehindWhatFasterTiersHave) {
   auto search = search_for(100, true, {tier_kind::host, tier_kind::disk}, space(), true);
   ASSERT_TRUE(search.next_slice());
   search.add(0, answer(search, 0, 70, true));
-  EXPECT_EQ(search.in_memory(), (table_totals::sum{70, 70 * 8192}));
+  EXPECT_EQ(search.bytes_in_memory(), 70u * 8192);
   auto asked = search.probe(1);
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->range.first, 64u) << "whole words of a bitmap";
   EXPECT_EQ(asked->range.count, 36u);
   EXPECT_EQ(asked->chains, 1u);
   search.add(1, answer(search, 1, 20, true));
-  EXPECT_EQ(search.in_memory(), (table_totals::sum{70, 70 * 8192}));
+  EXPECT_EQ(search.bytes_in_memory(), 70u * 8192);
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
   ASSERT_EQ(found.plan().found_chunks, 84u);
@@ -166,7 +166,7 @@ TEST(PrefixSearch, ATierBelowIsNotAskedIfFasterTiersHaveEverythingUnlessForCopie
   search.add(0, answer(search, 0, 0));
   search.add(1, answer(search, 1, slice, true));
   EXPECT_TRUE(search.probe(2)) << "the process of a GPU may end";
-  EXPECT_EQ(search.in_memory(), (table_totals::sum{slice, slice * 8192}));
+  EXPECT_EQ(search.bytes_in_memory(), slice * 8192);
 }
 
 TEST(PrefixSearch, ALeaseIsHeldBelowBehindTheFirstGapOfHostMemory) {
