@@ -26,20 +26,22 @@ prefix_search search_for(size_t objects, bool hold, const std::vector<tier_kind>
   return {of, chain(0, objects), tiers};
 }
 
-/// Answers with the first `present` objects that the tier is asked for, held under ids from 1 on.
-probe_answer answer(prefix_search& search, size_t tier, size_t present, bool hold = false) {
-  auto asked = *search.probe(tier);
-  size_t objects = std::min(asked.range.count, asked.objects->size());
+/// If the tier is asked: it answers with the first `present` objects that it is asked for, held under ids from 1 on.
+void add(prefix_search& search, size_t tier, size_t present, bool hold = false) {
+  auto asked = search.probe(tier);
+  if (!asked)
+    return;
+  size_t objects = std::min(asked->range.count, asked->objects->size());
   probe_answer made;
   made.present = object_bitmap(objects);
   std::vector<object_place> places(objects);
-  for (size_t i = 0; i < present; ++i) {
+  for (size_t i = 0; i < std::min(present, objects); ++i) {
     made.present.set(i);
-    places[i] = {object_id{asked.range.first + i + 1}, 0, 4096, 8192};
+    places[i] = {object_id{asked->range.first + i + 1}, 0, 4096, 8192};
   }
   if (hold)
     made.held = std::make_shared<object_hold>(release_sink_ptr{}, std::move(places));
-  return made;
+  search.add(tier, std::move(made));
 }
 
 void publish(tier_index& index, uint64_t first, size_t count) {
@@ -65,7 +67,7 @@ TEST(PrefixSearch, AShortRequestIsOneSliceAndItsProbeNotesTheAccess) {
   EXPECT_TRUE(asked.hold);
   EXPECT_TRUE(asked.note_access);
   EXPECT_EQ(asked.range.count, slice);
-  search.add(0, answer(search, 0, 5, true));
+  add(search, 0, 5, true);
   EXPECT_FALSE(search.next_slice());
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
@@ -78,12 +80,12 @@ TEST(PrefixSearch, GoesOnWhileTheTiersTogetherHaveTheSlice) {
   ASSERT_TRUE(search.next_slice());
   EXPECT_FALSE(search.one_slice());
   EXPECT_FALSE(search.probe(0)->note_access);
-  search.add(0, answer(search, 0, 3, true));
-  search.add(1, answer(search, 1, slice));
+  add(search, 0, 3, true);
+  add(search, 1, slice);
   ASSERT_TRUE(search.next_slice());
   EXPECT_EQ(search.probe(0)->range.first, slice);
-  search.add(0, answer(search, 0, slice - 1, true));
-  search.add(1, answer(search, 1, 0));
+  add(search, 0, slice - 1, true);
+  add(search, 1, 0);
   EXPECT_FALSE(search.next_slice()) << "the chain has ended";
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
@@ -104,17 +106,17 @@ TEST(PrefixSearch, AHoldThatBeginsLateHasItsObjectsAtTheirPlaces) {
   auto search =
       search_for(3 * slice, true, {tier_kind::host, tier_kind::disk, tier_kind::disk}, space(), true);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, slice, true));
-  search.add(1, answer(search, 1, 0));
-  search.add(2, answer(search, 2, 0));
+  add(search, 0, slice, true);
+  add(search, 1, 0);
+  add(search, 2, 0);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, 0));
-  search.add(1, answer(search, 1, slice, true));
-  search.add(2, answer(search, 2, 0));
+  add(search, 0, 0);
+  add(search, 1, slice, true);
+  add(search, 2, 0);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, 0));
-  search.add(1, answer(search, 1, 0));
-  search.add(2, answer(search, 2, 0));
+  add(search, 0, 0);
+  add(search, 1, 0);
+  add(search, 2, 0);
   EXPECT_FALSE(search.next_slice());
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
@@ -131,14 +133,14 @@ TEST(PrefixSearch, AHoldThatBeginsLateHasItsObjectsAtTheirPlaces) {
 TEST(PrefixSearch, ATierBelowIsAskedOnlyBehindWhatFasterTiersHave) {
   auto search = search_for(100, true, {tier_kind::host, tier_kind::disk}, space(), true);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, 70, true));
+  add(search, 0, 70, true);
   EXPECT_EQ(search.bytes_in_memory(), 70u * 8192);
   auto asked = search.probe(1);
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->range.first, 64u) << "whole words of a bitmap";
   EXPECT_EQ(asked->range.count, 36u);
   EXPECT_EQ(asked->chains, 1u);
-  search.add(1, answer(search, 1, 20, true));
+  add(search, 1, 20, true);
   EXPECT_EQ(search.bytes_in_memory(), 70u * 8192);
   auto found = search.take();
   EXPECT_FALSE(found.plan_some());
@@ -155,16 +157,16 @@ TEST(PrefixSearch, ATierBelowIsAskedOnlyBehindWhatFasterTiersHave) {
 TEST(PrefixSearch, ATierBelowIsNotAskedIfFasterTiersHaveEverythingUnlessForCopies) {
   auto search = search_for(2 * slice, true, {tier_kind::host, tier_kind::gpu, tier_kind::disk});
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, slice, true));
+  add(search, 0, slice, true);
   EXPECT_TRUE(search.probe(1)) << "a GPU's tier is faster";
-  search.add(1, answer(search, 1, 0));
+  add(search, 1, 0);
   EXPECT_FALSE(search.probe(2));
   auto copies = search.probe(2, true);
   ASSERT_TRUE(copies);
   EXPECT_EQ(copies->range.first, 0u);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, 0));
-  search.add(1, answer(search, 1, slice, true));
+  add(search, 0, 0);
+  add(search, 1, slice, true);
   EXPECT_TRUE(search.probe(2)) << "the process of a GPU may end";
   EXPECT_EQ(search.bytes_in_memory(), slice * 8192);
 }
@@ -172,11 +174,11 @@ TEST(PrefixSearch, ATierBelowIsNotAskedIfFasterTiersHaveEverythingUnlessForCopie
 TEST(PrefixSearch, ALeaseIsHeldBelowBehindTheFirstGapOfHostMemory) {
   auto search = search_for(2 * slice, true, {tier_kind::host, tier_kind::disk});
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, slice - 1, true));
+  add(search, 0, slice - 1, true);
   EXPECT_EQ(search.probe(1)->range.first, slice - 64);
-  search.add(1, answer(search, 1, 64, true));
+  add(search, 1, 64, true);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, slice, true));
+  add(search, 0, slice, true);
   auto behind = search.probe(1);
   ASSERT_TRUE(behind) << "host memory does not keep it for the lease";
   EXPECT_EQ(behind->range.first, slice);
@@ -186,9 +188,9 @@ TEST(PrefixSearch, ALeaseIsHeldBelowBehindTheFirstGapOfHostMemory) {
 TEST(PrefixSearch, WithTrailingPoolsEverythingIsSearched) {
   auto search = search_for(2 * slice, true, {tier_kind::host}, space(1), true);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, 0));
+  add(search, 0, 0);
   ASSERT_TRUE(search.next_slice());
-  search.add(0, answer(search, 0, 0));
+  add(search, 0, 0);
   EXPECT_FALSE(search.next_slice());
   auto one = search_for(2, true, {tier_kind::host}, space(1), true);
   ASSERT_TRUE(one.next_slice());
