@@ -399,6 +399,8 @@ std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
       if (accessed || (!states_too && !ids.empty())) // then the gaps count, too: see `chains`
         ids.push_back(places[i].id);
     }
+    while (!ids.empty() && ids.back() == object_id{})
+      ids.pop_back();
     used[tier].chains = states_too ? 0 : per_chunk_;
     assert(ids.size() <= step_objects);
   }

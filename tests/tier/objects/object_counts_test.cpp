@@ -105,9 +105,9 @@ TEST(ObjectCounts, AgreesWithAnOrdinaryMap) {
   std::mt19937_64 random(1);
   object_counts counts;
   simple_counts expected;
-  for (int step = 0; step < 60'000; ++step) {
-    bool many = step % 20'000 < 10'000;
-    object_block some{random() % (many ? 2'000 : 20) << (random() % 2 * 32), random() & random()};
+  for (int step = 0; step < 4'000; ++step) {
+    bool many = step % 2'000 < 1'000;
+    object_block some{random() % (many ? 200 : 20) << (random() % 2 * 32), random() & random()};
     some.objects |= 1;
     if (random() % 4 == 0)
       some.objects = ~uint64_t{0};
@@ -125,10 +125,9 @@ TEST(ObjectCounts, AgreesWithAnOrdinaryMap) {
     object_block some{id / 64, ~uint64_t{0}};
     some.objects = expected.counted(some);
     ASSERT_EQ(counts.remove(some), expected.remove(some));
-    for (const auto& [left, count] : expected.all)
-      if (left % 997 == 0) {
-        ASSERT_TRUE(counts.contains(object_id{left}));
-      }
+    if (!expected.all.empty()) {
+      ASSERT_TRUE(counts.contains(object_id{expected.all.rbegin()->first}));
+    }
   }
 }
 

@@ -149,7 +149,7 @@ TEST(PrefixSearch, ATierBelowIsAskedOnlyBehindWhatFasterTiersHave) {
   EXPECT_EQ(found.plan().chunk_tiers[70], tier_kind::disk);
   auto held = found.take_holds();
   ASSERT_EQ(held.size(), 2u);
-  ASSERT_EQ(held[1].held->places().size(), 84u);
+  ASSERT_EQ(held[1].held->places().size(), 100u);
   EXPECT_FALSE(held[1].held->places()[63].present());
   EXPECT_EQ(held[1].held->places()[64].id, object_id{65});
 }
