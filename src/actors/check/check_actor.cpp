@@ -120,6 +120,9 @@ struct progress_counts {
 task<progress_counts> tally_progress(check_pointer self) {
   auto group = self->state.job.group;
   progress_counts now;
+  // The requests come first: what one that has ended gave to a writer is in the writer's mailbox before the question.
+  now.work = work_mark::now();
+  now.ledger = group->leases->now();
   for (const tier_handle& tier : group->tiers()) {
     for (write_through_actor writer : {tier.write_through, tier.returns}) {
       if (!writer)
@@ -129,8 +132,6 @@ task<progress_counts> tally_progress(check_pointer self) {
       now.writes = now.writes || !answer || !answer->idle;
     }
   }
-  now.work = work_mark::now();
-  now.ledger = group->leases->now();
   co_return now;
 }
 
