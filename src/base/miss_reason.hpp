@@ -64,7 +64,7 @@ constexpr std::string_view to_string(refusal_reason why) {
   return "unknown";
 }
 
-/// For people: the rest of a sentence about the tier.
+/// Returns the rest of a sentence about the tier, for people.
 constexpr std::string_view described(refusal_reason why) {
   switch (why) {
     case refusal_reason::admission: return "its admission rule rejected it";

@@ -1,4 +1,4 @@
-// What the daemon and the process of a plugin (actors/remote/plugin_link.cpp, clients/python/terrace/remote) say to each other over a
+// The frames that the daemon and the process of a plugin (actors/remote/plugin_link.cpp, clients/python/terrace/remote) exchange over a
 // socket that keeps messages apart (SOCK_SEQPACKET). Each message is one frame; payloads are in a buffer that both map. All numbers are
 // little-endian and unsigned unless something else is said.
 //
@@ -39,7 +39,7 @@
 //   6  remove     1: there is none any more
 //   any: -2: it failed; -3: there is no room, or no right to write
 //
-// What is not exactly so is an error, and ends the process. Pure.
+// A frame of another form is an error, and ends the process. Pure.
 #pragma once
 
 #include "base/error.hpp"

@@ -38,8 +38,8 @@ using remote::plugin_verb;
 constexpr size_t copied_in_turn = 1 << 20;               ///< 0.1 to 0.2 ms
 constexpr std::chrono::seconds starts_within{30};        ///< Python and what the plugin imports
 constexpr uint64_t slowest_plugin_bytes_per_s = 4 << 20; ///< a value has so much more time
-/// Where the log and the status send who has no package.
-constexpr std::string_view no_such_code = " code 127"; // of env(1)
+constexpr std::string_view no_such_code = " code 127";   ///< env(1) found no such program
+/// The log and the status tell the fix.
 constexpr const char* missing_python = ": Python cannot be started: install Python 3, or name the "
                                        "interpreter in the environment variable TERRACE_PYTHON";
 constexpr const char* missing_package =
@@ -68,7 +68,7 @@ struct plugin_command {
       default: return plugin_verb::get;
     }
   }
-  /// That it takes in the buffer.
+  /// Returns the bytes that it takes in the buffer.
   uint64_t bytes() const {
     if (what == kind::read_text)
       return remote::store_commands::text_bytes_max;
@@ -410,7 +410,7 @@ class plugin_link final : public store_link, public remote::store_commands {
       hang_up(errno == EAGAIN ? "it does not take what it is asked" : "");
   }
 
-  /// What follows is the end of the process, which comes with its pidfd. `why`: empty, if how it has ended tells that.
+  /// Kills the process, whose end comes with its pidfd. `why`: empty, if the end tells the reason.
   void hang_up(const char* why) {
     if (blame_.empty())
       blame_ = why;

@@ -118,7 +118,7 @@ task<error> take_credits(store_pointer self, const store_job& job, const store_w
   co_return error{};
 }
 
-/// What comes behind the window for which there is no room is refused for the same reason, though the tier was not asked.
+/// Objects behind the window for which there is no room are refused for the same reason, though the tier was not asked.
 void remember_rest(const store_job& job, const transfer_window& refused) {
   constexpr size_t objects_max = 1'024; // the log has room for 65,536 in all
   auto& log = job.group->events->departures();

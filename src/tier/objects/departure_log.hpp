@@ -60,7 +60,7 @@ class departure_log {
     miss_reason why = miss_reason::not_stored; ///< an empty record
     uint8_t policy = 0;                        ///< position in `policies_`; of a refusal: its reason
 
-    /// It was refused by a tier below the one that it leaves to make room.
+    /// True if a tier below the one that the object leaves to make room has refused it.
     bool outlives(const record& left) const {
       return why == miss_reason::not_admitted && from > left.from &&
              (left.why == miss_reason::evicted || left.why == miss_reason::retired);

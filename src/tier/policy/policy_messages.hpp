@@ -36,7 +36,7 @@ struct policy_note {
   entry_key key;
   entry_key parent;
   uint64_t bytes = 0;
-  /// Of a `hit`: so many entries of the chain were accessed, of which this is the last.
+  /// A `hit` is an access to so many entries of a chain, of which this is the last.
   uint32_t entries = 1;
   static constexpr uint32_t entries_max = 128; ///< limits the work that a note makes
 };
