@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The list of flaky tests: those that failed, and passed twice when they were run again alone.
 
-    flaky_tests.py [LIST]    prints a list that tools/run_tests.py has written, build/ci/flaky.json by default
+    flaky_tests.py [LIST]...   prints lists that tools/run_tests.py has written, build/ci/flaky.json by default
 
-The exit code is 1 if the list fails a run: it has more than three tests, or one that tests/known_flaky names.
+The exit code is 1 if they fail a run: they have more than three tests, or one that tests/known_flaky names.
 """
 
 import argparse
@@ -75,9 +75,9 @@ def show(tests, known_tests):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("list", type=pathlib.Path, nargs="?", default=LIST)
+    parser.add_argument("lists", type=pathlib.Path, nargs="*", default=[LIST], metavar="LIST")
     try:
-        return 0 if show(read(parser.parse_args().list), known()) else 1
+        return 0 if show([test for path in parser.parse_args().lists for test in read(path)], known()) else 1
     except ValueError as why:
         print(why)
         return 1

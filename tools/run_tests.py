@@ -167,6 +167,7 @@ def main():
     parser.add_argument("--flaky", type=pathlib.Path, default=flaky_tests.LIST, help="where the flaky tests are listed")
     parser.add_argument("--known-flaky", type=pathlib.Path, default=flaky_tests.KNOWN, help="those that may not be again")
     parser.add_argument("--check", action="store_true", help="only check the names of the test programs")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave this test program out")
     parser.add_argument("names", nargs="*", help="test programs, such as `memory`; all by default")
     options = parser.parse_args()
     build = options.build.resolve()
@@ -181,11 +182,13 @@ def main():
     limits = {test["name"]: test["timeout"] * options.slower or None for test in known}
     places = {test["name"]: pathlib.Path(test["workdir"] or build) for test in known}
     parts = {name: [part for part in places if re.fullmatch(re.escape(name) + r"-\d+", part)] for name in options.names}
-    unknown = [name for name in options.names if name not in places and not parts[name]]
+    unknown = [name for name in options.names + options.without if name not in places and not parts.get(name)]
     names = [part for name in options.names for part in (parts[name] or [name])]
+    if options.without:
+        names = [name for name in names or places if name not in options.without]
     if unknown:
         print(f"no test program is named {', '.join(unknown)}; there are: {' '.join(sorted(places))}", flush=True)
-    if options.check:
+    if options.check or unknown:
         return 1 if unknown else 0
 
     # A report left over from an earlier run would hide a crash of this one.

@@ -17,7 +17,7 @@ class Engine:
         extra = {
             "backend_name": "terrace", "module_path": "terrace.sglang.hicache", "class_name": "TerraceHiCache",
             "interface_v1": 1, "allocator": "shm", "prefetch_threshold": PAGE, "socket": socket,
-            "lookup_seconds": 2.0,  # a late answer is a miss, which a busy machine must not make of it
+            "lookup_seconds": 10.0,  # a late answer is a miss, which a busy machine must not make of it
             **json.loads(os.environ.get("TERRACE_TEST_EXTRA", "{}")),
         }
         self.engine = sglang.Engine(

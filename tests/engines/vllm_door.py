@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from daemon import Daemon
@@ -43,3 +45,15 @@ class Door(OverDisk):
         """Without what the engine itself has kept."""
         self.assertTrue(engine.call("forget")["reset"])
         return self.generate(engine, prompts)
+
+    @contextlib.contextmanager
+    def standing_still(self, engine: Engine) -> Iterator[None]:
+        """The daemon does nothing meanwhile, so the engine's lookups count as misses. The engine waits for them only a moment then:
+        otherwise it waits so long that a busy machine makes no answer a late one."""
+        engine.call("wait_for_lookups", seconds=0.25)
+        self.server.pause()
+        try:
+            yield
+        finally:
+            self.server.resume()
+            engine.call("wait_for_lookups")

@@ -4,6 +4,7 @@ the environment says."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ from vllm.lora.request import LoRARequest  # noqa: E402
 
 BLOCK = 32
 GARBAGE = 0x4141414141414141  # numbers of 12
-LOOKUP_SECONDS = 2.0  # a late answer is a miss, which a busy machine must not make of it
+LOOKUP_SECONDS = 30.0  # a late answer is a miss, which a busy machine must not make of it
 
 
 class Engine:
@@ -58,6 +59,11 @@ class Engine:
     def settle(self) -> dict:
         """Until no transfer is under way."""
         return {"pending": self.door.settle(self)}
+
+    def wait_for_lookups(self, seconds: float = LOOKUP_SECONDS) -> dict:
+        """From now on a lookup counts as a miss after so long."""
+        self.door.wait_for_lookups(self, seconds)
+        return {}
 
     def run_dry(self) -> dict:
         """Makes the steps that an engine in a process of its own makes after the last request."""
@@ -132,6 +138,11 @@ class Tier:
             engine.generate([[1, 2, 3]], 1)
         return manager.has_pending_work()
 
+    def wait_for_lookups(self, engine: Engine, seconds: float) -> None:
+        scheduler = engine.llm.llm_engine.engine_core.engine_core.scheduler
+        (tier,) = scheduler.connector.connector_scheduler.manager.secondary_tiers
+        tier._cache._limits = dataclasses.replace(tier._cache._limits, lookup=seconds)
+
     def wrong_loads(self, on: bool) -> None:
         self._offloading.wrong_loads = on
 
@@ -150,6 +161,9 @@ class Connector:
         from vllm.distributed.kv_transfer import get_kv_transfer_group
 
         return not get_kv_transfer_group()._worker.drain(30)
+
+    def wait_for_lookups(self, engine: Engine, seconds: float) -> None:
+        engine.llm.llm_engine.engine_core.engine_core.scheduler.connector._scheduler._lookup_seconds = seconds
 
     def kept(self) -> int:
         from vllm.distributed.kv_transfer import get_kv_transfer_group

@@ -35,10 +35,8 @@ class Small(Door):
 
     def test_vllm_makes_steps_after_the_last_request_until_all_is_stored(self) -> None:
         prompts = prompts_of(24, 1, TOKENS + 1)
-        self.server.pause()
-        self.addCleanup(self.server.resume)
-        right = self.engine.call("generate", prompts=prompts)["tokens"]
-        self.server.resume()
+        with self.standing_still(self.engine):
+            right = self.engine.call("generate", prompts=prompts)["tokens"]
         made = self.engine.call("run_dry")
         self.assertGreater(made["steps"], 0)
         self.assertEqual(made["kept"], 0)
@@ -51,14 +49,12 @@ class Small(Door):
         first, second = prompts_of(21, 8, TOKENS), prompts_of(22, 8, TOKENS)
         right = [self.cold(self.engine, prompts) for prompts in (first, second)]
         self.assertTrue(self.engine.call("clear")["reset"])
-        self.server.pause()
-        self.addCleanup(self.server.resume)
-        self.assertEqual([self.engine.call("generate", prompts=prompts)["tokens"] for prompts in (first, second)], right)
-        told = self.engine.call("metrics")
-        self.assertGreater(told[f"{NOT_STORED}_overwritten"], 0)
-        self.assertEqual(told[NOT_STORED], told[f"{NOT_STORED}_overwritten"])
-        self.assertIn("blocks are not stored: vLLM gave their blocks to other tokens", self.engine.whole_log())
-        self.server.resume()
+        with self.standing_still(self.engine):
+            self.assertEqual([self.engine.call("generate", prompts=prompts)["tokens"] for prompts in (first, second)], right)
+            told = self.engine.call("metrics")
+            self.assertGreater(told[f"{NOT_STORED}_overwritten"], 0)
+            self.assertEqual(told[NOT_STORED], told[f"{NOT_STORED}_overwritten"])
+            self.assertIn("blocks are not stored: vLLM gave their blocks to other tokens", self.engine.whole_log())
         self.assertFalse(self.engine.call("settle")["pending"])
         made = [self.loaded(self.engine, prompts) for prompts in (first, second)]
         self.assertEqual([one["tokens"] for one in made], right)

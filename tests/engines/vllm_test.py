@@ -54,11 +54,9 @@ class Cases(Door):
         longer = prompt[:WHOLE] + prompts_of(4)[0]
         right = self.generate(self.second, [longer])
         self.assertEqual(right["cached"], [WHOLE])
-        self.server.pause()  # its lookups count as misses: computed from the beginning
-        self.addCleanup(self.server.resume)
-        self.first.call("forget")
-        computed = self.first.call("generate", prompts=[longer])
-        self.server.resume()
+        with self.standing_still(self.first):
+            self.first.call("forget")
+            computed = self.first.call("generate", prompts=[longer])
         self.assertEqual((computed["cached"], computed["tokens"]), ([0], right["tokens"]))
         self.first.call("settle")
 
@@ -112,12 +110,10 @@ class Cases(Door):
         prompts = prompts_of(10)
         right = self.cold(self.first, prompts)
         self.first.call("forget")
-        self.server.pause()
-        self.addCleanup(self.server.resume)
-        made = self.first.call("generate", prompts=prompts)
-        self.assertEqual((made["tokens"], made["cached"]), (right, [0]))
-        self.assertLess(made["seconds"], PATIENCE)
-        self.server.resume()
+        with self.standing_still(self.first):
+            made = self.first.call("generate", prompts=prompts)
+            self.assertEqual((made["tokens"], made["cached"]), (right, [0]))
+            self.assertLess(made["seconds"], PATIENCE)
         self.first.call("settle")
 
     def test_z_after_the_engines_restart_the_daemon_has_it(self) -> None:

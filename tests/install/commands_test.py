@@ -67,12 +67,12 @@ class TestedProject:
         (folder / "meson.build").write_text("\n".join(tests) + "\n")
         subprocess.run(["meson", "setup", folder / "build", folder], check=True, capture_output=True, timeout=300)
 
-    def run(self, known=""):
+    def run(self, known="", arguments=()):
         """Exit code, lines, and the list of flaky tests."""
         (self.folder / "known").write_text(known)
         flaky = self.folder / "flaky.json"
         done = subprocess.run([sys.executable, ROOT / "tools/run_tests.py", "--build", self.folder / "build", "--flaky",
-                               flaky, "--known-flaky", self.folder / "known"], text=True, capture_output=True, timeout=300)
+                               flaky, "--known-flaky", self.folder / "known", *arguments], text=True, capture_output=True, timeout=300)
         return done.returncode, done.stdout.splitlines(), json.loads(flaky.read_text()) if flaky.exists() else None
 
 
@@ -163,8 +163,44 @@ def a_list_has_all_builds():
     flaky_tests.known()  # that of the tree can be read
 
 
+def a_program_is_left_out():
+    scripts = [("always", "raise SystemExit(1)"), ("passes", "")]
+    with tempfile.TemporaryDirectory(prefix="terrace-commands-") as folder:
+        made = TestedProject(pathlib.Path(folder), "Sometimes.Passes", scripts, 1)
+        code, lines, _ = made.run(arguments=["--without", "always"])
+        assert (code, lines[-1]) == (0, "2 passed, 0 failed"), "\n".join(lines)
+        code, lines, _ = made.run(arguments=["--without", "misspelt"])
+        assert code == 1 and "no test program is named misspelt; there are: always cases-0 passes" in lines, "\n".join(lines)
+
+
+PYTHON_CASES = """
+import unittest
+
+class Some(unittest.TestCase):
+    def test_one(self):
+        pass
+
+    def test_one_more(self):
+        self.fail("not asked for")
+"""
+
+
+def a_python_case_is_run_again():
+    """By its name in the report, as a case of GoogleTest is."""
+    with tempfile.TemporaryDirectory(prefix="terrace-commands-") as folder:
+        (pathlib.Path(folder) / "some_test.py").write_text(PYTHON_CASES)
+        report = pathlib.Path(folder) / "report.xml"
+        done = subprocess.run([sys.executable, ROOT / "tests/python/cases.py", folder, report, "--gtest_filter=some_test.Some.test_one"],
+                              text=True, capture_output=True)
+        import run_tests
+
+        assert (done.returncode, dict(run_tests.cases_of(report))) == (0, {"passed": 1}), done.stderr
+
+
 def main():
     failures_are_told()
+    a_program_is_left_out()
+    a_python_case_is_run_again()
     flaky_tests_are_told()
     broken_tests_fail()
     too_many_flaky_tests_fail()
@@ -183,6 +219,7 @@ def main():
         # The trace is found where the command is called, so that the next mistake is the one reported.
         refused("unknown argument '--faster'", 2, run, "--trace", "trace.jsonl", "--faster", folder=folder)
     refused("unknown option '--faster'", 2, test, "--faster")
+    refused("--without needs the name of a test program, such as 'engines'", 2, test, "--without")
     refused("no test program is named missing; there are: ", 1, sys.executable, ROOT / "tools/run_tests.py",
             "--build", sys.argv[1], "--check", "missing", "memory")
     helps = subprocess.run([ROOT / "tools/build_deb", "--help"], check=True, text=True, capture_output=True).stdout

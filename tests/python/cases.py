@@ -1,4 +1,7 @@
-"""Runs the test modules of a folder and writes a report of GoogleTest's kind: cases.py FOLDER REPORT [PATTERN]..."""
+"""Runs the test modules of a folder and writes a report of GoogleTest's kind: cases.py FOLDER REPORT [PATTERN]...
+
+A pattern is a part of a test's name, or `--gtest_filter=MODULE.CLASS.TEST`, by which a case that failed is run again.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,18 @@ class Result(unittest.TextTestResult):
     def __init__(self, *arguments, **settings) -> None:
         super().__init__(*arguments, **settings)
         self.cases: dict[str, xml.Element] = {}
+        self._began = time.monotonic()
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
         self.case(test)
+
+    def stopTest(self, test: unittest.TestCase) -> None:
+        """A case's time includes what was set up for its class."""
+        super().stopTest(test)
+        now = time.monotonic()
+        self.case(test).set("time", f"{now - self._began:.3f}")
+        self._began = now
 
     def case(self, test: unittest.TestCase) -> xml.Element:
         name = test.id()  # also the id of a failed setUpClass, which is not a test
@@ -54,7 +65,8 @@ def main(folder: str, report: str, patterns: list[str]) -> int:
     sys.path.insert(0, folder)
     loader = unittest.TestLoader()
     if patterns:
-        loader.testNamePatterns = [f"*{pattern}*" for pattern in patterns]
+        filters = [pattern.partition("--gtest_filter=") for pattern in patterns]
+        loader.testNamePatterns = [f"*{part}*" if not is_filter else name for part, is_filter, name in filters]
     tests = loader.discover(folder, pattern="*_test.py")
     began = time.monotonic()
     result = unittest.TextTestRunner(verbosity=2, resultclass=Result).run(tests)
