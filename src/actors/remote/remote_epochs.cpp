@@ -77,6 +77,19 @@ std::shared_ptr<remote_store::waiting> remote_store::prepare(space_state_ptr spa
   return wait;
 }
 
+task<bool> remote_store::learn_space(space_state_ptr space, std::shared_ptr<budget> limit) {
+  constexpr int rounds_max = 8;
+  auto over = [limit] { return limit && limit->over; };
+  for (int round = 0; round < rounds_max && serving() && !over() && !usable(*space); ++round) {
+    auto wait = prepare(space);
+    if (limit)
+      limit->now = wait;
+    task_event& done = wait->done;
+    co_await done;
+  }
+  co_return !over() && usable(*space);
+}
+
 /// One space after the other.
 task<> remote_store::prepare_spaces(uint64_t number) {
   while (!preparing_.empty()) {

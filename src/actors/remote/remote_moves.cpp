@@ -49,12 +49,8 @@ caf::result<move_answer> remote_store::on_move(const moved_objects& objects, boo
 /// Learns the space, and what the store has already of what is to be written there.
 task<> remote_store::move(transfer_ptr all, uint64_t number) {
   space_state_ptr space = all->space;
-  if (!usable(*space)) {
-    auto wait = prepare(space);
-    task_event& done = wait->done;
-    co_await done;
-  }
-  if (all->writes && !space->own && usable(*space)) {
+  auto learnt = co_await learn_space(space, nullptr);
+  if (learnt && all->writes && !space->own) {
     object_batch objects;
     for (const moved_object& each : all->moved.objects) {
       objects.keys.push_back(each.key);
@@ -66,13 +62,9 @@ task<> remote_store::move(transfer_ptr all, uint64_t number) {
       task_event& done = asked->done;
       co_await done;
     }
-    if (!usable(*space)) {
-      auto again = prepare(space);
-      task_event& learnt = again->done;
-      co_await learnt;
-    }
+    learnt = co_await learn_space(space, nullptr);
   }
-  if (serving() && usable(*space)) {
+  if (serving() && learnt) {
     all->epoch = space->own ? 0 : epoch_of(*space);
     begin_steps(all);
   } else {
@@ -399,12 +391,8 @@ void remote_store::end(step& ended, move_outcome outcome) {
 /// Nothing is delivered that was cleared while it was read. A token that may have changed is learnt first.
 task<> remote_store::deliver_read(transfer_ptr all, uint64_t number) {
   space_state_ptr space = all->space;
-  if (serving() && !usable(*space)) {
-    auto wait = prepare(space);
-    task_event& done = wait->done;
-    co_await done;
-  }
-  if (!usable(*space) || epoch_of(*space) != all->epoch)
+  auto learnt = co_await learn_space(space, nullptr);
+  if (!learnt || epoch_of(*space) != all->epoch)
     for (move_outcome& outcome : all->outcome.outcomes)
       if (outcome == move_outcome::done) {
         with_.counts->missed(metrics::remote_miss::cleared);

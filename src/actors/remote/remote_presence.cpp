@@ -226,16 +226,6 @@ caf::result<find_answer> remote_store::on_find(const find_request& request) {
   return promise;
 }
 
-/// Learns the tokens of the space if they may have changed. Returns true if the space is usable.
-task<bool> remote_store::learn_within(std::shared_ptr<budget> limit, space_state_ptr space) {
-  if (serving() && !limit->over && !usable(*space)) {
-    limit->now = prepare(space);
-    task_event& done = limit->now->done;
-    co_await done;
-  }
-  co_return !limit->over && usable(*space);
-}
-
 /// Slice by slice, until one has nothing.
 task<> remote_store::find(find_request request, answer<find_answer> reply, uint64_t number) {
   find_answer found;
@@ -245,7 +235,7 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
   const size_t all = request.objects.size();
   size_t slice_max = is_bucket() ? first_slice_of_bucket : slice_objects;
   for (size_t next = request.first; !space->own && next < all && !limit->over;) {
-    auto learnt = co_await learn_within(limit, space);
+    auto learnt = co_await learn_space(space, limit);
     if (!learnt)
       break;
     const uint64_t epoch = epoch_of(*space);
@@ -256,7 +246,7 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
       task_event& done = limit->now->done;
       co_await done;
     }
-    auto still = co_await learn_within(limit, space);
+    auto still = co_await learn_space(space, limit);
     if (!still)
       break;
     if (epoch_of(*space) != epoch)

@@ -354,7 +354,6 @@ class remote_store {
 
   // ---- what the store has ----
   task<> find(find_request request, answer<find_answer> reply, uint64_t number);
-  task<bool> learn_within(std::shared_ptr<budget> limit, space_state_ptr space);
   task<bool> adopt(find_request request, batch_ptr present);
   task<bool> drop(batch_ptr gone);
   std::shared_ptr<budget> begin_budget();
@@ -374,6 +373,9 @@ class remote_store {
   bool usable(const token_state& of) const;
   bool usable(const space_state& space) const { return space.own || (usable(realm_) && usable(space.epoch)); }
   uint64_t epoch_of(const space_state& space) const;
+  /// Returns true if the space is usable. Learns its tokens if they may have changed, again if the store tells of a change of one
+  /// while another is read. `limit`: null: until the connection ends.
+  task<bool> learn_space(space_state_ptr space, std::shared_ptr<budget> limit);
   std::shared_ptr<waiting> prepare(space_state_ptr space);
   task<> prepare_spaces(uint64_t number);
   task<bool> learn(token_state& of, space_state_ptr space);
