@@ -226,7 +226,11 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
        "seed=1497 lives=1 clients=0,1,6,7,8 deeds=120 events=2749 "
        "without=disk_faults,gpu,pause,quota,reload,rot,save_prompt,stop_reading,store_faults,vanishing",
        // A check asked a writer before it counted the requests, one of which gave objects to the writer and ended.
-       "seed=3671 lives=0 events=380"}) {
+       "seed=3671 lives=0 events=380",
+       // A client that came while the daemon drained was refused memory of a device. That is no failure of the device.
+       "seed=4741 lives=1 clients=0,1,4,5 deeds=10 events=232 "
+       "without=cancel,clear_all,disk_delays,disk_faults,gpu_faults,redis,revoke,rot,set_policy,store_faults,"
+       "vanishing"}) {
     auto bounds = run_bounds::parse(script);
     ASSERT_TRUE(bounds) << script;
     daemon_run run({.bounds = *bounds});
