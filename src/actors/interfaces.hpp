@@ -168,9 +168,9 @@ using messages = message_list<
     drop_region_notice, end_region_request, end_region_answer, share_region_request, share_region_answer,
     open_device_request, open_device_answer, watch_device_notice, device_changed_notice, serve_tier_notice,
     device_load_request, direct_read_request, direct_read_answer, find_request, find_answer,
-    remote::store_status_request, remote::store_status, remote::store_probe_request, remote::store_probe,
-    remote::store_sweep_request, remote::store_sweep, remote::new_credentials_notice,
-    remote::all_credentials_notice>;
+    remove_values_request, remove_values_answer, remote::store_status_request, remote::store_status,
+    remote::store_probe_request, remote::store_probe, remote::store_sweep_request, remote::store_sweep,
+    remote::new_credentials_notice, remote::all_credentials_notice>;
 
 } // namespace terrace::actors
 
@@ -345,6 +345,8 @@ using disk_set_actor = mover_actor::extend_with<index_keeper>;
 using remote_store_actor = disk_set_actor::extend<
     // From connections, for lookups that other tiers do not answer. (delayed: until the store has answered, for a short time)
     caf::replies_to<find_request>::with<find_answer>,
+    // From connections, for operators. (delayed: until the store has removed them, or its connection is lost)
+    caf::replies_to<remove_values_request>::with<remove_values_answer>,
     // From connections, for operators. (delayed: until the store has answered, or its connection is lost)
     caf::replies_to<remote::store_status_request>::with<remote::store_status>,
     // From connections, for operators; an actor of their own answers them. (delayed: until the last step is done or fails; until

@@ -78,8 +78,8 @@ struct access_notice {
 enum class discard_reason : uint8_t {
   damaged,  ///< its bytes are wrong or unreadable
   unusable, ///< other ranks of its chunk are missing and will not come
-  unwanted, ///< an operator evicts it, also from a store that others share
-  replaced, ///< a client removes it, or stores another in its place
+  unwanted, ///< nobody refers to it any more: it leaves a store that others share, too
+  replaced, ///< somebody removes it, or stores another in its place
   moved,    ///< a tier below has it; the object stays if anybody but the sender holds it
 };
 

@@ -59,6 +59,16 @@ struct find_answer {
   error failure;
   bool changed = false; ///< the index has changed: look again
 };
+/// Asks such a tier to remove the values of these objects from its store, whatever the tier's index has. Once it is answered, no
+/// lookup and no load that begins finds what the store had before.
+struct remove_values_request {
+  static constexpr size_t objects_max = 256;
+  space_ptr space;
+  batch_ptr objects;
+};
+struct remove_values_answer {
+  error failure; ///< the store may still have some: `busy`, or what it says
+};
 
 /// Parallel to the objects. `failure`: none was moved, because the context or a required actor has ended.
 struct move_answer {

@@ -223,6 +223,28 @@ TEST_F(RemoteBucket, AnOperatorsEvictionRemovesValues) {
   EXPECT_TRUE(eventually([&] { return values().empty(); }));
 }
 
+TEST_F(RemoteBucket, AnEvictionRemovesWhatIsBeingWritten) {
+  start();
+  store(*a_, chain_of(1, 1)); // the tokens are there
+  auto chain = chain_of(2, 1);
+  const auto count = [this](const std::string& method) { return std::stoi(store_->tell("count " + method)); };
+  const int before = count("PUT");
+  store_->fail("late", "PUT", 1'000'000);
+  a_->client->store(chain);
+  ASSERT_TRUE(eventually([&] { return count("PUT") == before + 1; }));
+  const auto evict = [&](client::deadline until) {
+    return (*a_->client)
+        ->admin()
+        .evict({.in = a_->client->space(), .what = client::prefix::of_digests(chain)}, until);
+  };
+  EXPECT_FALSE(evict(client::within(std::chrono::milliseconds(200))))
+      << "a connection of its own would remove the value before it is there";
+  EXPECT_EQ(count("DELETE"), 0);
+  store_->fail("late", "PUT", 0);
+  EXPECT_TRUE(evict(patiently()));
+  EXPECT_EQ(values().size(), 1U);
+}
+
 TEST_F(RemoteBucket, WhatIsGoneIsAMiss) {
   start_two();
   auto chain = chain_of(1, 4);

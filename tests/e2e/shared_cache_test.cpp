@@ -401,5 +401,33 @@ TEST_F(SharedCache, AnOperatorsEvictionRemovesValues) {
   EXPECT_EQ(stored(), 0);
 }
 
+TEST_F(SharedCache, AnEvictionRemovesWhatItsMachineHasNotLookedUp) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  auto gone = (*b_->client)
+                  ->admin()
+                  .evict({.in = b_->client->space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_TRUE(gone) << gone.error().text;
+  EXPECT_EQ(b_->found(chain), 0U);
+  EXPECT_EQ(stored(), 0);
+}
+
+TEST_F(SharedCache, AnEvictionSaysThatTheStoreIsAway) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  stop_store();
+  auto gone = (*a_->client)
+                  ->admin()
+                  .evict({.in = a_->client->space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, errc::busy);
+  EXPECT_NE(gone.error().text.find("may still have"), std::string::npos) << gone.error().text;
+  EXPECT_EQ(a_->found(chain, on_host), 0U) << "the other tiers have removed it";
+}
+
 } // namespace
 } // namespace terrace::e2e

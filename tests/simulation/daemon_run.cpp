@@ -429,7 +429,10 @@ void daemon_run::restart() {
     crash();
     return;
   }
-  if (!advance_until([&] { return daemon_->ended(); }, minutes(10)))
+  bool ended = advance_until([&] { return daemon_->ended(); }, minutes(10));
+  if (!broken().empty())
+    return; // time has stopped there
+  if (!ended)
     model_.broke("the daemon does not end");
   else if (!daemon_->ended_well())
     model_.broke("the daemon did not end well: " +

@@ -96,7 +96,7 @@ void simulated_client::on_greeted(answer& of) {
           if (auto space_of = protocol::parse<wire::OpenSpaceAnswer>(opened.body); opened.good() && space_of)
             spaces_.push_back((*space_of)->space());
           else
-            world_.model.broke("a space cannot be opened");
+            refused("a space cannot be opened");
         });
   make_region();
 }
@@ -144,7 +144,7 @@ void simulated_client::register_region() {
           return;
         }
         if (!world_.gpu_fails)
-          world_.model.broke("memory of a device is refused, although it does not fail");
+          refused("memory of a device is refused, although it does not fail");
         world_.events.after(waits_for_daemon, [this, connection = connection_] {
           simulated_sockets::touch();
           if (connected() && connection_ == connection && region_ == 0)
@@ -366,6 +366,12 @@ void simulated_client::receive_some() {
       return;
     take(*frame);
   }
+}
+
+/// A daemon that drains refuses what it has not begun, also what was sent before.
+void simulated_client::refused(const std::string& what) const {
+  if (!world_.down)
+    world_.model.broke(what);
 }
 
 /// What a request waits for ends soon, unless a client holds it. Leases may fill a quota, for which stores wait. Requests of a

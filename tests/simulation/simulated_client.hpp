@@ -198,6 +198,7 @@ class simulated_client {
   void look_at(reading& of);
   void stop_reading();
   void read_again();
+  void refused(const std::string& what) const;
   void check_wait(const asked& request);
 
   client_world& world_;

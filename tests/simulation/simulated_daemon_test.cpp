@@ -226,7 +226,29 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
        "seed=1497 lives=1 clients=0,1,6,7,8 deeds=120 events=2749 "
        "without=disk_faults,gpu,pause,quota,reload,rot,save_prompt,stop_reading,store_faults,vanishing",
        // A check asked a writer before it counted the requests, one of which gave objects to the writer and ended.
-       "seed=3671 lives=0 events=380"}) {
+       "seed=3671 lives=0 events=380",
+       // An eviction never reached a remote store whose token had not been read for 5 seconds.
+       "seed=3891 lives=0 clients= deeds=0 events=0 without=actor_delays,await_lookup,cancel,"
+       "cancel_lookup,clear_all,clear_space,cuts,die,disconnect,disk_delays,disk_faults,evict,"
+       "explain,gpu,gpu_faults,hostile,lease,load,load_leased,look_around,lookup,move,pause,pin,"
+       "prefetch,quota,read_leased,redis,release,reload,reserve,revoke,rot,save_prompt,session,"
+       "set_policy,stop_reading,store,turn_twice,unpin,vanishing",
+       // An object that was being written to the remote store was evicted from its tier, and written nevertheless.
+       "seed=5400 lives=0 clients= deeds=0 events=0 without=actor_delays,await_lookup,cancel,"
+       "cancel_lookup,clear_all,clear_space,die,disconnect,disk_delays,disk_faults,evict,explain,"
+       "gpu,gpu_faults,hostile,lease,load,load_leased,look_around,lookup,move,pause,pin,prefetch,"
+       "quota,read_leased,redis,release,reload,reserve,revoke,rot,save_prompt,session,set_policy,"
+       "stop_reading,store,store_faults,turn_twice,unpin,vanishing",
+       // A load behind an eviction found in the remote store what was still to be removed there.
+       "seed=5613 lives=0 clients= deeds=0 events=0 without=actor_delays,await_lookup,cancel,"
+       "cancel_lookup,clear_all,clear_space,cuts,die,disconnect,disk_delays,disk_faults,evict,"
+       "explain,gpu,gpu_faults,hostile,lease,load,load_leased,look_around,lookup,move,pause,pin,"
+       "prefetch,quota,read_leased,redis,release,reload,reserve,revoke,rot,save_prompt,session,"
+       "set_policy,stop_reading,store,store_faults,turn_twice,unpin,vanishing",
+       // A client that came while the daemon drained was refused memory of a device. That is no failure of the device.
+       "seed=4741 lives=1 clients=0,1,4,5 deeds=10 events=232 "
+       "without=cancel,clear_all,disk_delays,disk_faults,gpu_faults,redis,revoke,rot,set_policy,store_faults,"
+       "vanishing"}) {
     auto bounds = run_bounds::parse(script);
     ASSERT_TRUE(bounds) << script;
     daemon_run run({.bounds = *bounds});

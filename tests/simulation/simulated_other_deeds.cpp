@@ -99,7 +99,7 @@ void simulated_client::evict(bool moves) {
     auto tiers = static_cast<uint32_t>(random_.below(4)) * 2; // 0: all
     if (world_.gpu && random_.coin())
       tiers = random_.coin() ? 2 : tiers | 1; // host memory alone, or a device's tier as well
-    bool stays_away = tiers == 0 && world_.healthy && world_.remote_group != group_;
+    bool stays_away = tiers == 0 && world_.healthy;
     ask(
         kind::evict,
         [&](builder& b) {

@@ -63,6 +63,9 @@ task<> remote_store::move(transfer_ptr all, uint64_t number) {
       co_await done;
     }
     learnt = co_await learn_space(space, nullptr);
+    for (size_t i = 0; i < objects.size(); ++i)
+      if (known->removed[i])
+        all->outcome.outcomes[i] = move_outcome::failed;
   }
   if (serving() && learnt) {
     all->epoch = space->own ? 0 : epoch_of(*space);
@@ -89,10 +92,10 @@ void remote_store::begin_steps(const transfer_ptr& all) {
   for (size_t i = 0; i < all->moved.objects.size(); ++i) {
     const object_place& place = all->moved.objects[i].place;
     const auto identity = identity_of(*all, i);
-    if (all->writes && terrace::epoch_of(place.generation) < all->space->tier_epoch) {
+    if (all->writes && terrace::epoch_of(place.generation) < all->space->tier_epoch)
       all->outcome.outcomes[i] = move_outcome::failed; // it was cleared meanwhile
+    if (all->outcome.outcomes[i] == move_outcome::failed)
       continue;
-    }
     if (all->writes && !all->space->own &&
         book_.of(with_.plan.names.key_of(identity), now) == remote::belief::present)
       continue; // others have written it
@@ -133,20 +136,24 @@ bool remote_store::enqueue(step_ptr next, node* at) {
   return true;
 }
 
-/// Removes an object's values from the store.
-void remote_store::remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes) {
+/// Removes an object's values from the store. `by`: null: nobody waits.
+void remote_store::remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes,
+                          const std::shared_ptr<removal>& by) {
   for (uint32_t part = 0; part < remote::parts_of(payload_bytes, bytes_of_each()); ++part) {
     auto next = std::make_shared<step>();
     next->part = part;
     next->own = own;
     next->identity = object;
-    node* at = node_of(*next);
-    enqueue(std::move(next), at);
+    next->removed_for = by;
+    if (by)
+      ++by->left;
+    if (!enqueue(next, node_of(*next)))
+      end(*next, move_outcome::away);
   }
 }
 
 /// The store removes objects that only this daemon finds when the tier drops them. It keeps others for other machines until it
-/// makes room or their lifetime ends, unless an operator evicts them.
+/// makes room or their lifetime ends, unless nobody refers to them any more, or an operator evicts them (`remove_values`).
 void remote_store::on_changes(const index_changes& changes) {
   for (const index_change& change : changes.changes) {
     auto known = spaces_.find(change.space);
@@ -172,8 +179,15 @@ void remote_store::to_read(uint64_t before) const {
     with_.meter->has_to_read(before, bytes_to_read_, std::chrono::steady_clock::now());
 }
 
+/// A bucket and a plugin do several commands at a time: a value is not removed beside its write, nor written beside its removal.
+bool remote_store::overtakes(const step& next, const lane& by) const {
+  return with_.plan.address.is_bulk() && std::ranges::any_of(by.sent, [&next](const step_ptr& each) {
+           return (!each->of || !next.of) && each->part == next.part && each->identity == next.identity;
+         });
+}
+
 bool remote_store::begin_next(lane& by) {
-  if (!by.room())
+  if (!by.room() || overtakes(*by.waiting.front(), by))
     return false;
   const step& first = *by.waiting.front();
   const bool unwanted = first.of && first.of->moved.context && !first.of->moved.context->live();
@@ -293,8 +307,11 @@ void remote_store::on_moved(node& of, lane& by, const remote::finished_command& 
     with_.service->set_notice(finished.why.text);
   if (done->reads())
     return finish_read(std::move(done), finished);
-  if (done->of)
-    end(*done, finished.result == command_result::done ? move_outcome::done : move_outcome::failed);
+  const bool is_refused = finished.result == command_result::refused;
+  if (done->removed_for && is_refused)
+    done->removed_for->failure = finished.why;
+  const bool is_gone = !done->of && !is_refused;
+  end(*done, is_gone || finished.result == command_result::done ? move_outcome::done : move_outcome::failed);
   if (lost_its_server(finished))
     close(of, finished.why.text);
 }
@@ -362,6 +379,11 @@ void remote_store::reject(step& done, bool ours) {
 
 /// An object is `done` if all its parts are, and `failed` if one is.
 void remote_store::end(step& ended, move_outcome outcome) {
+  if (ended.removed_for) {
+    if (outcome == move_outcome::away)
+      ended.removed_for->failure = {errc::busy, "the connection to it is lost"};
+    return ended.removed_for->one_less();
+  }
   if (!ended.of)
     return;
   transfer& of = *ended.of;

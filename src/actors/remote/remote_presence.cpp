@@ -77,12 +77,15 @@ void remote_store::on_budget() {
 // ---- asking ----
 
 std::shared_ptr<remote_store::beliefs> remote_store::believed(const space_state& space,
-                                                              const object_batch& objects) const {
+                                                              const object_batch& objects) {
   auto what = std::make_shared<beliefs>();
   what->keys.reserve(objects.size());
   for (const object_key& key : objects.keys)
     what->keys.push_back(with_.plan.names.key_of(identity_of(space, key)));
   what->of = book_.of(what->keys, presence_now());
+  what->removed.resize(objects.size());
+  std::erase_if(asked_about_, [](const auto& each) { return each.expired(); });
+  asked_about_.push_back(what);
   return what;
 }
 
@@ -180,7 +183,9 @@ void remote_store::note_presence(beliefs& what, size_t object, const remote::fin
   if (told.result == command_result::done || told.result == command_result::absent) {
     const bool present = told.result == command_result::done;
     what.of[object] = present ? belief::present : belief::absent;
-    if (present)
+    if (what.removed[object])
+      book_.forget(what.keys[object]);
+    else if (present)
       book_.is_present(what.keys[object], now);
     else
       book_.is_absent(what.keys[object], now);
@@ -213,6 +218,60 @@ void remote_store::take_invalidated(node& from) {
     if (auto part = key.rfind("/p"); part != std::string_view::npos)
       book_.forget(key.substr(0, part));
   }
+}
+
+// ---- removals ----
+
+/// What was asked about these objects is of before their removal: lookups do not find them, and what was to be written is not.
+void remote_store::doubt(const std::unordered_set<std::string>& removed) {
+  for (const auto& each : asked_about_)
+    if (auto what = each.lock())
+      for (size_t i = 0; i < what->keys.size(); ++i)
+        what->removed[i] = what->removed[i] || removed.contains(what->keys[i]);
+  for (const std::string& key : removed)
+    book_.forget(key);
+}
+
+caf::result<remove_values_answer> remote_store::on_remove_values(const remove_values_request& request) {
+  assert(request.objects->size() <= remove_values_request::objects_max);
+  auto reply = make_answer<remove_values_answer>(self_);
+  auto promise = reply.promise();
+  const uint64_t number = next_task_++;
+  run(remove_values(request, std::move(reply), number), number);
+  pump();
+  return promise;
+}
+
+/// Removals wait behind writes, so what was being written is removed as well. Values of Redis clients leave the store with the index.
+task<> remote_store::remove_values(remove_values_request request, answer<remove_values_answer> reply,
+                                   uint64_t number) {
+  remove_values_answer told;
+  auto space = space_of(request.space->id, request.space->fingerprint.bytes,
+                        resp::is_value_space(request.space->spec));
+  auto learnt = co_await learn_space(space, nullptr);
+  if (!learnt) {
+    told.failure = {errc::busy, with_.service->reason()};
+  } else if (!space->own) {
+    const object_batch& objects = *request.objects;
+    auto removed = std::make_shared<removal>();
+    std::unordered_set<std::string> keys;
+    for (const object_key& key : objects.keys)
+      keys.insert(with_.plan.names.key_of(identity_of(*space, key)));
+    doubt(keys);
+    for (size_t i = 0; i < objects.size(); ++i)
+      remove(identity_of(*space, objects.keys[i]), false, objects.payload_bytes[i], removed);
+    removed->one_less();
+    pump();
+    task_event& done = removed->done;
+    co_await done;
+    doubt(keys); // what was asked meanwhile
+    told.failure = removed->failure;
+  }
+  if (told.failure.code != errc::ok)
+    told.failure.text =
+        "the remote store may still have objects that were to be evicted: " + told.failure.text;
+  reply.deliver(std::move(told));
+  ended(number);
 }
 
 // ---- lookups ----
@@ -253,9 +312,9 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
       continue; // the store was asked for keys of another epoch
     part_of_batch there, absent;
     for (size_t i = 0; i < slice->size(); ++i)
-      if (known->of[i] == belief::present)
+      if (known->of[i] == belief::present && !known->removed[i])
         there.add(*slice, i);
-      else if (known->of[i] != belief::unknown)
+      else if (known->of[i] != belief::unknown || known->removed[i])
         absent.add(*slice, i);
     batch_ptr present = std::move(there.objects), gone = std::move(absent.objects);
     const bool goes_on = present->size() != 0;

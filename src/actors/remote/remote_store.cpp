@@ -78,6 +78,7 @@ remote_store_behavior(remote_store::self_pointer self,
       [self](const read_request& request) { return self->state.work->on_move(request, false); },
       [self](const write_request& request) { return self->state.work->on_move(request, true); },
       [self](const find_request& request) { return self->state.work->on_find(request); },
+      [self](const remove_values_request& request) { return self->state.work->on_remove_values(request); },
       [self](const index_changes& changes) { self->state.work->on_changes(changes); },
       [self](const remote::store_status_request&) { return self->state.work->on_status(); },
       [self](const remote::store_probe_request& request) {

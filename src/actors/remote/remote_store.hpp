@@ -63,6 +63,7 @@
 #include <random>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace terrace::actors {
 
@@ -140,6 +141,7 @@ class remote_store {
   void start(tier_actor tier) { tier_ = std::move(tier); }
   caf::result<move_answer> on_move(const moved_objects& objects, bool writes);
   caf::result<find_answer> on_find(const find_request& request);
+  caf::result<remove_values_answer> on_remove_values(const remove_values_request& request);
   caf::result<forget_answer> on_forget(const forget_request& request);
   void on_changes(const index_changes& changes);
   caf::result<remote::store_status> on_status();
@@ -200,9 +202,19 @@ class remote_store {
     size_t parts_left = 0;
   };
   using transfer_ptr = std::shared_ptr<transfer>;
+  /// Values that leave the store, and for which somebody waits.
+  struct removal : waiting {
+    size_t left = 1; ///< commands that have not been answered, and whoever asks for them
+    error failure;
+    void one_less() {
+      if (--left == 0)
+        end();
+    }
+  };
   /// One command to the store.
   struct step {
-    transfer_ptr of; ///< null: a value is removed
+    transfer_ptr of;                      ///< null: a value is removed
+    std::shared_ptr<removal> removed_for; ///< null: nobody waits for that
     size_t object = 0;
     uint32_t part = 0;
     uint64_t tag = 0; ///< of the command
@@ -279,6 +291,8 @@ class remote_store {
   struct beliefs {
     std::vector<std::string> keys; ///< of their first parts
     std::vector<remote::belief> of;
+    std::vector<bool>
+        removed; ///< an operator has removed the object since, or is about to: what the store says is of before
   };
 
   // ---- the connections ----
@@ -334,6 +348,7 @@ class remote_store {
   remote::remote_identity identity_of(const transfer& of, size_t object) const;
   bool enqueue(step_ptr next, node* at);
   bool begin_next(lane& by);
+  bool overtakes(const step& next, const lane& by) const;
   void begin(const step_ptr& next, remote::store_commands& server);
   void write(const step_ptr& next, remote::store_commands& server);
   remote::value_header header_of(const step& written) const;
@@ -348,7 +363,8 @@ class remote_store {
   void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
   task<> deliver_read(transfer_ptr all, uint64_t number);
-  void remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes);
+  void remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes,
+              const std::shared_ptr<removal>& by = nullptr);
   void to_read(uint64_t before) const;
   std::string key_of(const step& of) const;
 
@@ -358,12 +374,14 @@ class remote_store {
   task<bool> drop(batch_ptr gone);
   std::shared_ptr<budget> begin_budget();
   void on_budget();
-  std::shared_ptr<beliefs> believed(const space_state& space, const object_batch& objects) const;
+  std::shared_ptr<beliefs> believed(const space_state& space, const object_batch& objects);
   std::shared_ptr<waiting> ask_unknown(const std::shared_ptr<beliefs>& what, const object_batch& objects);
   struct probing;
   void ask_node(node& at, const std::shared_ptr<probing>& all,
                 std::vector<std::pair<size_t, uint32_t>> objects, bool asking, uint32_t hops);
   void note_presence(beliefs& what, size_t object, const remote::finished_command& told, time_point now);
+  task<> remove_values(remove_values_request request, answer<remove_values_answer> reply, uint64_t number);
+  void doubt(const std::unordered_set<std::string>& removed);
   remote::remote_identity identity_of(const space_state& space, const object_key& key) const;
   remote::remote_identity named(remote::remote_identity object) const;
 
@@ -404,7 +422,8 @@ class remote_store {
   uint64_t bytes_to_read_ = 0;
   uint64_t refused_values_ = 0;
   remote::presence_book book_;
-  std::deque<std::weak_ptr<budget>> budgets_; ///< in the order of their ends
+  std::vector<std::weak_ptr<beliefs>> asked_about_; ///< what lookups and writes wait for
+  std::deque<std::weak_ptr<budget>> budgets_;       ///< in the order of their ends
   bool timing_ = false;
   token_state realm_;
   std::map<space_id, space_state_ptr> spaces_;

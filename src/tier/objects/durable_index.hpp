@@ -17,7 +17,7 @@ namespace terrace {
 struct index_change {
   index_record record;
   space_id space{};
-  bool unwanted = false; ///< of a removal: an operator evicts the object
+  bool unwanted = false; ///< of a removal: nobody refers to the object any more
 };
 
 /// Belongs to one tier, beside its table: 12 bytes per object. Generations ascend in the order of

@@ -77,20 +77,26 @@ task<> clear(client_request& request, const wire::Clear& asked, protocol::descri
 namespace {
 
 /// Objects that a tier is asked for at a time.
-constexpr size_t objects_at_a_time = 256;
+constexpr size_t objects_at_a_time = remove_values_request::objects_max;
+
+struct evicted_tier {
+  tier_actor tier;
+  remote_store_actor store; ///< null: the tier's index has all that there is
+};
 
 /// `chosen`: bit n: tier_kind n; 0: all.
-std::vector<tier_actor> tiers_to_ask(const trust_group& group, uint32_t chosen) {
-  std::vector<tier_actor> asked;
+std::vector<evicted_tier> tiers_to_ask(const trust_group& group, uint32_t chosen) {
+  std::vector<evicted_tier> asked;
   for (const tier_handle& tier : group.tiers())
     if (chosen == 0 || (chosen >> static_cast<unsigned>(tier.kind) & 1) != 0)
-      asked.push_back(tier.tier);
+      asked.push_back({tier.tier, tier.store});
   return asked;
 }
 
 } // namespace
 
-/// Some objects at a time, from one tier after the other, in the order of a clear.
+/// Some objects at a time, from one tier after the other, in the order of a clear. A store that others share is asked for all of
+/// them behind its tier, because the index there is a belief, and has removed them before host memory is asked again.
 task<> evict(client_request& request, const wire::Evict& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
   co_await request.may_govern("an eviction removes what all clients of the trust group have stored");
@@ -101,6 +107,7 @@ task<> evict(client_request& request, const wire::Evict& asked, protocol::descri
   size_t charged = objects.size() / 64; // some objects at a time
   co_await request.room(charged);
   remove_answer sum;
+  error left; // why a store may still have some
   auto tiers = tiers_to_ask(client.group(), asked.tiers());
   for (size_t next = 0; next < objects.size(); next += objects_at_a_time) {
     auto part = objects.cut(next, objects_at_a_time);
@@ -111,15 +118,21 @@ task<> evict(client_request& request, const wire::Evict& asked, protocol::descri
                         "the request ended; " + std::to_string(sum.objects) + " objects were removed"});
         co_return;
       }
-      const tier_actor& tier = tiers[*position];
-      remove_request question{.objects = part.objects,
-                              .why = discard_reason::unwanted,
-                              .in_progress = order.in_progress(*position)};
+      const auto& [tier, store] = tiers[*position];
+      remove_request question{.objects = part.objects, .in_progress = order.in_progress(*position)};
       auto removed = co_await request.ask<remove_answer>(tier, std::move(question), "a tier has ended");
       sum.objects += removed.objects;
       sum.bytes += removed.bytes;
+      if (!store)
+        continue;
+      remove_values_request values{space->space, objects.whole(next, objects_at_a_time)};
+      auto told = co_await request.ask<remove_values_answer>(store, std::move(values),
+                                                             "the actor of the remote store has ended");
+      if (told.failure.code != errc::ok)
+        left = told.failure;
     }
   }
+  co_await request.valid(left);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateEvictAnswer(body, sum.objects, sum.bytes);
   });
