@@ -245,6 +245,10 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
        "explain,gpu,gpu_faults,hostile,lease,load,load_leased,look_around,lookup,move,pause,pin,"
        "prefetch,quota,read_leased,redis,release,reload,reserve,revoke,rot,save_prompt,session,"
        "set_policy,stop_reading,store,store_faults,turn_twice,unpin,vanishing",
+       // A remote store that refused to remove a value made an eviction an internal error.
+       "seed=2448 clients=0,1,2 deeds=64 events=1471 without=cancel,die,disk_delays,disk_faults,gpu,"
+       "gpu_faults,hostile,lease,load_leased,move,pause,quota,redis,reload,reserve,revoke,rot,"
+       "stop_reading,turn_twice,vanishing",
        // A client that came while the daemon drained was refused memory of a device. That is no failure of the device.
        "seed=4741 lives=1 clients=0,1,4,5 deeds=10 events=232 "
        "without=cancel,clear_all,disk_delays,disk_faults,gpu_faults,redis,revoke,rot,set_policy,store_faults,"
