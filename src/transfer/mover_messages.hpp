@@ -67,7 +67,7 @@ struct remove_values_request {
   batch_ptr objects;
 };
 struct remove_values_answer {
-  error failure; ///< the store may still have some, because it is away or refuses: `busy`
+  error failure; ///< the store may still have some, because it is away (`busy`) or refuses
 };
 
 /// Parallel to the objects. `failure`: none was moved, because the context or a required actor has ended.

@@ -267,10 +267,11 @@ task<> remote_store::remove_values(remove_values_request request, answer<remove_
     doubt(keys); // what was asked meanwhile
     told.failure = removed->failure;
   }
-  if (told.failure.code !=
-      errc::ok) // also if the store refuses: once the operator has mended that, it can be repeated
-    told.failure = {errc::busy,
-                    "the remote store may still have objects that were to be evicted: " + told.failure.text};
+  if (told.failure.code == errc::internal)
+    told.failure.code = errc::busy; // the store refuses for a reason that is not known here
+  if (told.failure.code != errc::ok)
+    told.failure.text =
+        "the remote store may still have objects that were to be evicted: " + told.failure.text;
   reply.deliver(std::move(told));
   ended(number);
 }

@@ -15,6 +15,7 @@
 
 #include <cstring>
 #include <list>
+#include <map>
 #include <set>
 
 namespace terrace::actors {
@@ -41,7 +42,7 @@ class played_store {
     for (client& each : clients_)
       each.holds = false;
   }
-  void refuse(const std::string& name) { refused_.insert(name); }
+  void refuse(const std::string& name, const std::string& word = "NOPERM") { refused_[name] = word; }
   void close() {
     clients_.clear();
     listener_.reset();
@@ -87,7 +88,7 @@ class played_store {
         ++served[name];
         of.holds |= held_.contains(name);
         if (refused_.contains(name))
-          resp::append_error(of.replies, "NOPERM", "this user may not");
+          resp::append_error(of.replies, refused_[name], "this user may not");
         else
           answer(name, step->words, of.replies);
       }
@@ -127,7 +128,8 @@ class played_store {
   std::string path_;
   unique_fd listener_;
   std::list<client> clients_;
-  std::set<std::string> held_, refused_;
+  std::set<std::string> held_;
+  std::map<std::string, std::string> refused_; ///< with the first word of the reply
 };
 
 class RemoteRemoval : public test::actor_fixture {
@@ -354,6 +356,10 @@ TEST_F(RemoteRemoval, TellsThatTheStoreRefuses) {
   EXPECT_EQ((*removed)->failure.code, errc::denied);
   EXPECT_NE((*removed)->failure.text.find("this user may not"), std::string::npos)
       << (*removed)->failure.text;
+  server_.refuse("UNLINK", "ERR"); // for a reason that the daemon does not know
+  auto again = remove(all);
+  ASSERT_TRUE(*again);
+  EXPECT_EQ((*again)->failure.code, errc::busy) << (*again)->failure.text;
 }
 
 TEST_F(RemoteRemoval, TellsThatTheStoreIsAway) {
