@@ -117,6 +117,8 @@ void s3_attempt::leave_memory() {
     of_->receiver = nullptr;
 }
 
+void s3_attempt::go_on() { curl_easy_pause(easy_, CURLPAUSE_CONT); }
+
 // ---- what libcurl asks of us ----
 
 // An exception cannot pass libcurl: without memory the program ends.
@@ -127,7 +129,10 @@ size_t s3_attempt::on_header(char* bytes, size_t one, size_t count, void* attemp
 }
 
 size_t s3_attempt::on_body(char* bytes, size_t one, size_t count, void* attempt) noexcept {
-  return static_cast<s3_attempt*>(attempt)->take({bytes, one * count}) ? one * count : 0;
+  auto& of = *static_cast<s3_attempt*>(attempt);
+  if (of.has_to_pause())
+    return CURL_WRITEFUNC_PAUSE;
+  return of.take({bytes, one * count}) ? one * count : 0;
 }
 
 size_t s3_attempt::on_send(char* into, size_t one, size_t count, void* attempt) noexcept {
@@ -156,12 +161,20 @@ void s3_attempt::hear(std::string_view header) {
     set_server(with_, header.substr(server_header.size()));
 }
 
-/// False: it is longer than expected, or another attempt receives the value.
-bool s3_attempt::take(std::string_view bytes) {
-  ++with_.heard;
+bool s3_attempt::receives_value() const {
   long status = 0;
   curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
-  if (of_->what == s3_transfer::kind::read && status == 200)
+  return of_->what == s3_transfer::kind::read && status == 200;
+}
+
+bool s3_attempt::has_to_pause() const {
+  return of_->receiver != nullptr && of_->receiver != this && receives_value();
+}
+
+/// False: it is longer than expected.
+bool s3_attempt::take(std::string_view bytes) {
+  ++with_.heard;
+  if (receives_value())
     return take_value(bytes);
   too_long_ = body_.size() + bytes.size() > of_->body_max();
   if (!too_long_)
@@ -173,11 +186,6 @@ bool s3_attempt::take_value(std::string_view bytes) {
   if (of_->receiver == nullptr) {
     of_->receiver = this;
     of_->missing = of_->memory;
-  }
-  if (of_->receiver != this) {
-    beaten_ = true;
-    --of_->attempts;
-    return false;
   }
   for (auto& place : of_->missing) {
     const size_t count = std::min(place.size(), bytes.size());

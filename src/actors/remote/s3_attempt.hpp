@@ -2,7 +2,8 @@
 // soon as others (remote/hedging.hpp). The link (s3_link.cpp) begins and ends them.
 //
 // A command has one memory for the value, and one of its attempts at a time writes there: the first of which a byte of the value
-// arrives. The other one is beaten if it gets one as well, and takes none. So no bytes are mixed, and no value is received twice.
+// arrives. The other one pauses if it has bytes as well, with those that its socket and libcurl have. It ends when the first one has the
+// whole value, and goes on if that one fails. So no bytes are mixed, and few are received twice.
 //
 // libcurl copies: between its buffers and the memory that a command names, while it is called. So that memory is free once the
 // attempts have ended.
@@ -83,8 +84,6 @@ class s3_attempt {
   CURL* easy() const { return easy_; }
   const s3_transfer_ptr& of() const { return of_; }
   bool second() const { return second_; }
-  /// Another attempt was receiving the value when this one's began to arrive: nothing of this one counts.
-  bool beaten() const { return beaten_; }
   bool too_long() const { return too_long_; }
   /// Of its answer; nullopt: it has none.
   std::optional<time_point> first_byte_at() const { return first_byte_at_; }
@@ -96,6 +95,8 @@ class s3_attempt {
   bool has_filled_memory() const;
   /// The value did not arrive as it should; another attempt may write it.
   void leave_memory();
+  /// Goes on if it has paused. Nobody else writes to the memory.
+  void go_on();
 
  private:
   static size_t on_header(char* bytes, size_t one, size_t count, void* attempt) noexcept;
@@ -107,12 +108,14 @@ class s3_attempt {
   void hear(std::string_view header);
   bool take(std::string_view bytes);
   bool take_value(std::string_view bytes);
+  bool has_to_pause() const;
+  bool receives_value() const;
   size_t give(char* into, size_t room);
 
   s3_conversation& with_;
   s3_transfer_ptr of_;
   bool second_;
-  bool beaten_ = false, too_long_ = false;
+  bool too_long_ = false;
   std::optional<time_point> first_byte_at_;
   size_t sent_ = 0;
   std::string body_; ///< of a list, a text or an error

@@ -445,8 +445,8 @@ class s3_link final : public store_link, public remote::store_commands {
 
   void finish(s3_attempt& by, CURLcode how, long status, curl_off_t length) {
     const s3_transfer_ptr& of = by.of();
-    if (of->over || by.beaten())
-      return;
+    if (of->over)
+      return; // the other attempt has answered
     --of->attempts;
     if (how != CURLE_OK && !(how == CURLE_WRITE_ERROR && by.too_long()))
       return interrupted(by, how);
@@ -514,8 +514,13 @@ class s3_link final : public store_link, public remote::store_commands {
   void settle(s3_attempt& by, finished_command told) {
     const s3_transfer_ptr& of = by.of();
     const bool answered = told.result == command_result::done || told.result == command_result::absent;
-    if (!answered && of->attempts != 0)
-      return by.leave_memory();
+    if (!answered && of->attempts != 0) {
+      by.leave_memory();
+      for (const auto& [other, owned] : active_)
+        if (other->of() == of)
+          other->go_on();
+      return;
+    }
     end_attempts(*of);
     if (const auto kind = of->hedged_as(); kind && answered && by.first_byte_at())
       hedging_.answered(*kind, *by.first_byte_at() - of->begun_at);
