@@ -43,6 +43,10 @@ void remote_probe::collect(const labels& series, sample_sink& sink) const {
   count("terrace_remote_written_bytes_total", "Bytes of these objects.", series, written_bytes_);
   count("terrace_remote_clears_by_others_total", "Clears by other machines that this one has followed.",
         series, cleared_);
+  count("terrace_remote_hedges_total",
+        "Requests that were sent a second time, because their answers were late.", series, hedges_);
+  count("terrace_remote_hedges_won_total", "Second requests that were answered before the first ones.",
+        series, hedges_won_);
   sink.histogram("terrace_remote_answer_seconds",
                  "Time of the store's answers to questions, without payloads.", series, answers_.read());
   for (size_t why = 0; why < misses_.size(); ++why)

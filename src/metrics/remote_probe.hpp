@@ -45,6 +45,8 @@ class remote_probe {
     (written ? written_ : read_).add();
     (written ? written_bytes_ : read_bytes_).add(bytes);
   }
+  /// A request was sent a second time; `won`: and that one was answered first.
+  void hedged(bool won) noexcept { (won ? hedges_won_ : hedges_).add(); }
   void cleared_by_other() noexcept { cleared_.add(); }
   /// The store has answered a question, with the time that it took. On one thread.
   void answered(std::chrono::nanoseconds took) noexcept;
@@ -61,7 +63,8 @@ class remote_probe {
   void collect(const labels& series, sample_sink& sink) const;
 
  private:
-  counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, cleared_;
+  counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, cleared_, hedges_,
+      hedges_won_;
   std::array<counter, remote_misses.size()> misses_;
   latency_histogram answers_;
   std::array<gauge, 64> recent_ns_;

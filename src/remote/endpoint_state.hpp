@@ -57,6 +57,8 @@ class request_window {
   void too_many();
 
   size_t size() const { return size_; }
+  /// The store has not asked for fewer, or has answered many since.
+  bool is_largest() const { return size_ == most_; }
 
  private:
   size_t most_, size_;

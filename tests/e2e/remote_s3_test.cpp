@@ -6,6 +6,7 @@
 
 #include "tests/support/certificates.hpp"
 #include "tests/support/s3_process.hpp"
+#include "tests/support/scrape.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -374,6 +375,64 @@ TEST_F(RemoteBucket, WithoutAStoreTheDaemonServes) {
   EXPECT_EQ(probed.exit_code, 1);
   EXPECT_NE(probed.out.find("check that the server runs"), std::string::npos) << probed.out;
   EXPECT_EQ(alone.daemon.terminate(), 0);
+}
+
+// ---- late answers ----
+
+/// `b_` has read as many values as it takes to know that the next one is late.
+class LateBucket : public RemoteBucket {
+ protected:
+  static constexpr size_t answers_min = 20;
+
+  void SetUp() override {
+    RemoteBucket::SetUp();
+    if (IsSkipped())
+      return;
+    start();
+    port_ = test::free_port();
+    b_ = std::make_unique<remote_machine>(
+        daemon_options{.metrics = "127.0.0.1:" + std::to_string(port_), .more = section()});
+    b_->await_store();
+    for (const auto& chain : {chain_of(1, answers_min), chain_})
+      store(*a_, chain);
+    ASSERT_TRUE(b_->finds_all(chain_of(1, answers_min)));
+    ASSERT_EQ(b_->client->load_and_check(chain_of(1, answers_min)), answers_min);
+    ASSERT_TRUE(b_->finds_all(chain_));
+  }
+  double count_of(const std::string& metric) const {
+    return test::number_behind(test::scrape(port_), metric + "{group=\"default\"}");
+  }
+
+  const std::vector<digest> chain_ = chain_of(2, 1);
+  uint16_t port_ = 0;
+};
+
+TEST_F(LateBucket, AReadThatHangsIsServedByASecondRequest) {
+  store_->tell("hold VALUE 1");
+  EXPECT_EQ(b_->client->load_and_check(chain_), 1U);
+  EXPECT_GE(count_of("terrace_remote_hedges_total"), 1);
+  EXPECT_GE(count_of("terrace_remote_hedges_won_total"), 1);
+  store_->tell("release");
+  EXPECT_TRUE(serves(*b_)) << reason(*b_);
+  EXPECT_EQ(b_->client->load_and_check(chain_), 1U);
+  EXPECT_EQ(b_->daemon.terminate(), 0);
+}
+
+TEST_F(LateBucket, WrongBytesOfASecondRequestAreAMiss) {
+  store_->tell("hold VALUE 1");
+  store_->fail("wrong", "VALUE", 1);
+  EXPECT_EQ(b_->client->load_and_check(chain_), 0U);
+  EXPECT_NE(notice(*b_).find("were not as they were written"), std::string::npos) << notice(*b_);
+  store_->tell("release");
+  EXPECT_TRUE(serves(*b_)) << reason(*b_);
+}
+
+TEST_F(LateBucket, AReadOfWhichBothRequestsHangIsAMiss) {
+  store_->tell("hold VALUE 2");
+  EXPECT_EQ(b_->client->load_and_check(chain_), 0U) << "and the load ends";
+  EXPECT_GE(count_of("terrace_remote_hedges_total"), 1);
+  EXPECT_EQ(b_->daemon.terminate(), 0);
+  store_->tell("release");
 }
 
 // ---- mistakes of a configuration ----

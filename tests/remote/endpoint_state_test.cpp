@@ -264,12 +264,14 @@ TEST(RequestWindow, HalvesWhenTheStoreAsksForFewerAndGrowsAgain) {
   EXPECT_EQ(window.size(), 4U);
   window.succeeded();
   EXPECT_EQ(window.size(), 5U);
+  EXPECT_FALSE(window.is_largest());
   for (int i = 0; i < 10; ++i)
     window.too_many();
   EXPECT_EQ(window.size(), 1U) << "something is always asked";
   for (int i = 0; i < 100; ++i)
     window.succeeded();
   EXPECT_EQ(window.size(), 8U);
+  EXPECT_TRUE(window.is_largest());
 }
 
 } // namespace

@@ -65,10 +65,15 @@ std::string s3_process::line() {
 }
 
 std::string s3_process::tell(const std::string& command) {
+  begin(command);
+  return answer();
+}
+
+int s3_process::begin(const std::string& command) {
   const std::string words = command + "\n";
   if (::write(input_.get(), words.data(), words.size()) != static_cast<ssize_t>(words.size()))
     throw std::runtime_error("the S3 store has ended");
-  return line();
+  return output_.get();
 }
 
 void s3_process::fail(const std::string& how, const std::string& method, int count) {

@@ -34,6 +34,9 @@ class s3_process {
 
   /// One of the commands of tests/support/s3_server; returns its answer.
   std::string tell(const std::string& command);
+  /// The same in two steps, for whoever has something else to do until the answer can be read from this descriptor.
+  int begin(const std::string& command);
+  std::string answer() { return line(); }
   /// The next `count` requests with this method (or ANY) fail so.
   void fail(const std::string& how, const std::string& method, int count);
 

@@ -98,6 +98,7 @@ remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_
           .ready = [this] { on_guide_ready(); },
           .finished = std::move(finished),
           .failed = [this](const std::string& why) { leave_guide(why); },
+          .hedged = [this](bool won) { with_.counts->hedged(won); },
           .turned = [this] { pump(); }};
 }
 

@@ -6,27 +6,24 @@
 // the link fails only if others would as well: the bucket or the credentials are wrong, the store cannot be reached, says nothing at
 // all, or fails several times in a row.
 //
-// libcurl copies: between its buffers and the memory that a command names, while it is called. So that memory is free once a link has ended.
+// A question or a read that the store does not begin to answer as soon as others is sent once more, on another connection, and the first
+// answer counts (remote/hedging.hpp, s3_attempt.hpp). Both together have the time of one request. Requests that wait go first, and a
+// store that has asked for fewer requests, or fails, is not asked twice.
+#include "actors/remote/s3_attempt.hpp"
 #include "actors/remote/store_link.hpp"
-
-#include "base/printable.hpp"
 #include "base/unique_fd.hpp"
 #include "remote/endpoint_state.hpp"
+#include "remote/hedging.hpp"
 #include "remote/s3_request.hpp"
 
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <cctype>
-#include <cstring>
 #include <deque>
-#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -38,48 +35,11 @@ namespace {
 using remote::command_result;
 using remote::finished_command;
 
-constexpr size_t requests_max = 32;         ///< at a time
-constexpr size_t begun_in_turn = 8;         ///< each takes some 30 us; the next turn comes at once
-constexpr size_t error_bytes_max = 4 << 10; ///< of the body of an error
-constexpr size_t list_bytes_max = 4 << 20;
-constexpr long buffer_bytes = 128 << 10;          ///< that libcurl copies at a time
+constexpr size_t requests_max = 32;               ///< at a time
+constexpr size_t begun_in_turn = 8;               ///< each takes some 30 us; the next turn comes at once
 constexpr uint64_t slowest_bytes_per_s = 4 << 20; ///< a value has so much more time
-constexpr std::string_view server_header = "server:";
 
 auto s3_now() { return std::chrono::steady_clock::now(); }
-
-long milliseconds_of(std::chrono::nanoseconds time) {
-  return static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
-}
-
-/// One request, and the command that it is of.
-struct s3_transfer {
-  enum class kind : uint8_t { greet, exists, read, read_text, write, make, erase, length, scan };
-
-  kind what{};
-  finished_command result{};
-  remote::s3_request request{};
-  std::array<std::span<std::byte>, 2> places{}; ///< what is left of header and payload
-  std::string head;                             ///< what is sent, and behind it
-  std::span<const std::byte> payload{};
-  keep_alive owner{};
-  size_t sent = 0;
-  std::string body; ///< of a list, a text or an error
-  bool too_long = false;
-  bool over = false;
-  uint64_t heard_before = 0;
-  CURL* easy = nullptr;
-  curl_slist* lines = nullptr;
-  std::array<char, CURL_ERROR_SIZE> why{};
-
-  size_t body_max() const {
-    return what == kind::scan || what == kind::greet
-               ? list_bytes_max
-               : std::max(error_bytes_max, remote::store_commands::text_bytes_max);
-  }
-  bool sends() const { return what == kind::write || what == kind::make; }
-};
-using s3_transfer_ptr = std::shared_ptr<s3_transfer>;
 
 class s3_link final : public store_link, public remote::store_commands {
  public:
@@ -99,8 +59,8 @@ class s3_link final : public store_link, public remote::store_commands {
 
   void connect(const remote::store_address& address, const remote::store_credentials& with) override {
     assert(phase_ == phase::down);
-    address_ = address;
-    with_ = with;
+    shared_.address = address;
+    shared_.with = with;
     multi_ = curl_multi_init();
     curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &s3_link::on_socket);
     curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
@@ -109,18 +69,19 @@ class s3_link final : public store_link, public remote::store_commands {
     curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(requests_max));
     window_ = remote::request_window(requests_max);
     failures_ = remote::breaker();
+    hedging_ = remote::hedging();
     phase_ = phase::greeting;
     auto greeting = std::make_shared<s3_transfer>();
     greeting->what = s3_transfer::kind::greet;
-    greeting->request = {.path = remote::s3_path(address_, ""), .query = remote::s3_list_query("", 1, "")};
+    greeting->request = {.path = remote::s3_path(address, ""), .query = remote::s3_list_query("", 1, "")};
     waiting_.push_back(std::move(greeting));
     pump(nullptr);
   }
 
   bool ready() const override { return phase_ == phase::ready; }
   bool refused() const override { return refused_; }
-  bool reached() const override { return reached_; }
-  bool secured() const override { return reached_; }
+  bool reached() const override { return shared_.reached; }
+  bool secured() const override { return shared_.reached; }
   std::chrono::microseconds round_trip() override { return round_trip_; }
   remote::store_commands* server() override {
     return phase_ == phase::greeting || phase_ == phase::ready ? this : nullptr;
@@ -132,7 +93,7 @@ class s3_link final : public store_link, public remote::store_commands {
          --left) {
       auto next = std::move(waiting_.front());
       waiting_.pop_front();
-      begin(std::move(next));
+      begin(next);
     }
     await_timer();
   }
@@ -146,7 +107,7 @@ class s3_link final : public store_link, public remote::store_commands {
     told_.clear();
     unfinished_ = 0;
     while (!active_.empty())
-      take_out(*active_.begin()->second);
+      take_out(active_.begin()->first);
     for (const auto& [sequence, operation] : operations_)
       call_.cancel(operation.id);
   }
@@ -160,7 +121,7 @@ class s3_link final : public store_link, public remote::store_commands {
     sockets_.clear();
     due_.reset();
     phase_ = phase::down;
-    refused_ = reached_ = false;
+    refused_ = shared_.reached = false;
     round_trip_ = {};
   }
 
@@ -178,6 +139,7 @@ class s3_link final : public store_link, public remote::store_commands {
         due_.reset();
         act(CURL_SOCKET_TIMEOUT, 0);
       }
+      hedge();
     } else if (auto known = sockets_.find(operation.socket);
                known != sockets_.end() && known->second.sequence == sequence) {
       known->second.sequence = 0;
@@ -205,7 +167,7 @@ class s3_link final : public store_link, public remote::store_commands {
   }
   void read(uint64_t tag, std::string_view key, std::span<std::byte> header,
             std::span<std::byte> payload) override {
-    add(tag, s3_transfer::kind::read, "GET", key).places = {header, payload};
+    add(tag, s3_transfer::kind::read, "GET", key).memory = {header, payload};
   }
   void read_text(uint64_t tag, std::string_view key) override {
     add(tag, s3_transfer::kind::read_text, "GET", key);
@@ -253,15 +215,11 @@ class s3_link final : public store_link, public remote::store_commands {
     await_timer();
   }
 
-  const std::string& server_name() const override { return server_name_; }
-  const std::string& server_version() const override { return server_version_; }
+  const std::string& server_name() const override { return shared_.server_name; }
+  const std::string& server_version() const override { return shared_.server_version; }
 
  private:
   enum class phase : uint8_t { down, greeting, ready, ending };
-  struct context {
-    s3_link* link;
-    s3_transfer* transfer;
-  };
   struct ring_operation {
     curl_socket_t socket = CURL_SOCKET_BAD; ///< that is polled; bad: it is a timeout
     std::chrono::steady_clock::time_point until{};
@@ -286,86 +244,6 @@ class s3_link final : public store_link, public remote::store_commands {
     due = milliseconds < 0 ? std::nullopt : std::optional(s3_now() + std::chrono::milliseconds(milliseconds));
     return 0;
   }
-  static size_t on_header(char* bytes, size_t one, size_t count, void* of) noexcept {
-    auto& [link, transfer] = *static_cast<context*>(of);
-    const std::string_view line(bytes, one * count);
-    link->reached_ = true;
-    ++link->heard_;
-    const auto begins = [&line](std::string_view word) {
-      return line.size() > word.size() && ::strncasecmp(line.data(), word.data(), word.size()) == 0;
-    };
-    if (transfer->what == s3_transfer::kind::greet && begins(server_header))
-      link->set_server(line.substr(server_header.size()));
-    return line.size();
-  }
-  static size_t on_body(char* bytes, size_t one, size_t count, void* of) noexcept {
-    auto& [link, transfer] = *static_cast<context*>(of);
-    ++link->heard_;
-    return take_body(*transfer, {bytes, one * count}) ? one * count : 0;
-  }
-  static size_t on_send(char* into, size_t one, size_t count, void* of) noexcept {
-    return give(*static_cast<context*>(of)->transfer, into, one * count);
-  }
-  static int on_seek(void* of, curl_off_t offset, int origin) {
-    if (origin != SEEK_SET || offset < 0)
-      return CURL_SEEKFUNC_CANTSEEK;
-    static_cast<context*>(of)->transfer->sent = static_cast<size_t>(offset);
-    return CURL_SEEKFUNC_OK;
-  }
-  static CURLcode on_tls(CURL*, void* tls, void* link) {
-    static_cast<s3_link*>(link)->with_.tls->lend_to(static_cast<ssl_ctx_st*>(tls));
-    return CURLE_OK;
-  }
-
-  /// False: it is longer than expected.
-  static bool take_body(s3_transfer& of, std::string_view bytes) {
-    long status = 0;
-    curl_easy_getinfo(of.easy, CURLINFO_RESPONSE_CODE, &status);
-    if (of.what == s3_transfer::kind::read && status == 200) {
-      for (auto& place : of.places) {
-        const size_t count = std::min(place.size(), bytes.size());
-        if (count != 0)
-          std::memcpy(place.data(), bytes.data(), count);
-        place = place.subspan(count);
-        bytes.remove_prefix(count);
-      }
-      of.too_long = !bytes.empty();
-      return !of.too_long;
-    }
-    of.too_long = of.body.size() + bytes.size() > of.body_max();
-    if (!of.too_long)
-      of.body.append(bytes);
-    return !of.too_long;
-  }
-
-  static size_t give(s3_transfer& of, char* into, size_t room) {
-    size_t given = 0;
-    const std::array<std::span<const char>, 2> all{
-        std::span<const char>(of.head),
-        std::span<const char>(reinterpret_cast<const char*>(of.payload.data()), of.payload.size())};
-    size_t begin = 0;
-    for (const auto& one : all) {
-      if (of.sent >= begin && of.sent < begin + one.size() && given < room) {
-        const size_t count = std::min(room - given, begin + one.size() - of.sent);
-        std::memcpy(into + given, one.data() + (of.sent - begin), count);
-        of.sent += count;
-        given += count;
-      }
-      begin += one.size();
-    }
-    return given;
-  }
-
-  void set_server(std::string_view said) {
-    while (!said.empty() && std::isspace(static_cast<unsigned char>(said.front())) != 0)
-      said.remove_prefix(1);
-    const auto end = said.find_first_of("\r\n /(");
-    server_name_ = printable(said.substr(0, end));
-    const bool versioned = end != std::string_view::npos && said[end] == '/';
-    const auto rest = versioned ? said.substr(end + 1) : std::string_view();
-    server_version_ = printable(rest.substr(0, rest.find_first_of("\r\n (")));
-  }
-
   // ---- the ring ----
 
   /// Another sequence for each operation, so that completions of former ones go to nobody.
@@ -415,15 +293,25 @@ class s3_link final : public store_link, public remote::store_commands {
   }
 
   void await_timer() {
-    const auto covers = [this](const auto& each) {
-      return each.second.socket == CURL_SOCKET_BAD && each.second.until <= *due_;
+    const auto next = next_timer();
+    const auto covers = [&next](const auto& each) {
+      return each.second.socket == CURL_SOCKET_BAD && each.second.until <= *next;
     };
-    if (!due_ || phase_ == phase::ending || std::ranges::any_of(operations_, covers))
+    if (!next || phase_ == phase::ending || std::ranges::any_of(operations_, covers))
       return;
     runtime::io_request wait;
     wait.code = runtime::io_code::timeout;
-    wait.after = std::max<std::chrono::nanoseconds>(*due_ - s3_now(), std::chrono::nanoseconds(0));
-    submit(std::move(wait), {.until = *due_});
+    wait.after = std::max<std::chrono::nanoseconds>(*next - s3_now(), std::chrono::nanoseconds(0));
+    submit(std::move(wait), {.until = *next});
+  }
+
+  /// Of libcurl, or of the next request that is to be sent again.
+  std::optional<std::chrono::steady_clock::time_point> next_timer() const {
+    auto next = due_;
+    for (const auto& [attempt, owned] : active_)
+      if (const auto& at = attempt->of()->hedge_at; at && (!next || *at < *next))
+        next = at;
+    return next;
   }
 
   void act(curl_socket_t socket, int events) {
@@ -439,7 +327,7 @@ class s3_link final : public store_link, public remote::store_commands {
     next->what = what;
     next->result.tag = tag;
     next->request.method = method;
-    next->request.path = remote::s3_path(address_, remote::bucket_name_of(key));
+    next->request.path = remote::s3_path(shared_.address, remote::bucket_name_of(key));
     ++unfinished_;
     if (tag == 0)
       ordered_.push_back(next);
@@ -447,81 +335,70 @@ class s3_link final : public store_link, public remote::store_commands {
     return *next;
   }
 
-  void begin(s3_transfer_ptr next) {
-    context* of = &contexts_.emplace_back(context{this, next.get()});
-    s3_transfer& made = *next;
-    made.heard_before = heard_;
-    made.sent = 0;
-    made.easy = curl_easy_init();
-    CURL* easy = made.easy;
-    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-    for (const std::string& line : remote::s3_headers(address_, made.request, with_.login, now))
-      made.lines = curl_slist_append(made.lines, line.c_str());
-    made.lines = curl_slist_append(made.lines, "Expect:"); // it would cost a round trip for every value
-    const uint64_t bytes =
-        made.places[0].size() + made.places[1].size() + made.head.size() + made.payload.size();
-    const auto limit =
-        made.what == s3_transfer::kind::greet
-            ? greets_within
-            : call_.silence_max + std::chrono::nanoseconds(std::chrono::seconds(bytes)) / slowest_bytes_per_s;
-    curl_easy_setopt(easy, CURLOPT_URL, remote::s3_url(address_, made.request).c_str());
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); // that of the environment is not for us
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); // nobody waits for a name that is being resolved
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds_of(limit));
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, milliseconds_of(limit));
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, made.lines);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, made.why.data());
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, &made);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &s3_link::on_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, of);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &s3_link::on_body);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, of);
-    if (made.what == s3_transfer::kind::read)
-      curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes);
-    const std::string_view method = made.request.method;
-    if (method == "HEAD")
-      curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-    if (method == "DELETE")
-      curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, made.request.method);
-    if (made.sends()) {
-      curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-      curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, buffer_bytes);
-      curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE,
-                       static_cast<curl_off_t>(made.head.size() + made.payload.size()));
-      curl_easy_setopt(easy, CURLOPT_READFUNCTION, &s3_link::on_send);
-      curl_easy_setopt(easy, CURLOPT_READDATA, of);
-      curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &s3_link::on_seek);
-      curl_easy_setopt(easy, CURLOPT_SEEKDATA, of);
+  /// Sends its request, or sends it once more.
+  void begin(const s3_transfer_ptr& of) {
+    const auto now = s3_now();
+    const bool second = of->attempts != 0;
+    if (!second) {
+      of->begun_at = now;
+      of->heard_before = shared_.heard;
+      of->limit = of->what == s3_transfer::kind::greet
+                      ? greets_within
+                      : call_.silence_max +
+                            std::chrono::nanoseconds(std::chrono::seconds(of->bytes())) / slowest_bytes_per_s;
+      if (const auto kind = of->hedged_as())
+        of->hedge_at = hedging_.began(*kind, now, of->limit);
     }
-    if (with_.tls) { // libcurl would read all certificates of the system for each connection
-      curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
-      curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
-      curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, &s3_link::on_tls);
-      curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, this);
-    }
-    active_.emplace(&made, std::move(next));
-    curl_multi_add_handle(multi_, easy);
+    ++of->attempts;
+    auto made = std::make_unique<s3_attempt>(shared_, of, of->begun_at + of->limit - now, second);
+    s3_attempt* attempt = made.get();
+    active_.emplace(attempt, std::move(made));
+    curl_multi_add_handle(multi_, attempt->easy());
+  }
+
+  /// Sends once more what should have been answered by now.
+  void hedge() {
+    const auto now = s3_now();
+    std::vector<s3_transfer_ptr> late;
+    for (const auto& [attempt, owned] : active_)
+      if (auto& at = attempt->of()->hedge_at; at && *at <= now) {
+        at.reset();
+        late.push_back(attempt->of());
+      }
+    for (const s3_transfer_ptr& each : late)
+      if (may_hedge()) {
+        begin(each);
+        if (call_.hedged)
+          call_.hedged(false);
+      }
+  }
+
+  bool may_hedge() {
+    return waiting_.empty() && window_.is_largest() && window_.has_room(active_.size()) &&
+           failures_.now() == remote::breaker::state::closed && hedging_.take();
   }
 
   /// The request ends, whether libcurl has done it or not.
-  s3_transfer_ptr take_out(s3_transfer& of) {
-    curl_multi_remove_handle(multi_, of.easy);
-    curl_easy_cleanup(std::exchange(of.easy, nullptr));
-    curl_slist_free_all(std::exchange(of.lines, nullptr));
-    std::erase_if(contexts_, [&of](const context& each) { return each.transfer == &of; });
-    auto taken = std::move(active_.at(&of));
-    active_.erase(&of);
+  std::unique_ptr<s3_attempt> take_out(s3_attempt* attempt) {
+    curl_multi_remove_handle(multi_, attempt->easy());
+    auto taken = std::move(active_.at(attempt));
+    active_.erase(attempt);
     return taken;
+  }
+
+  /// Nothing accesses its memory any more.
+  void end_attempts(const s3_transfer& of) {
+    for (auto each = active_.begin(); each != active_.end();) {
+      s3_attempt* attempt = each++->first;
+      if (attempt->of().get() == &of)
+        take_out(attempt);
+    }
   }
 
   /// All are taken from libcurl first, because whoever is told of a result may ask for more, or end the link.
   void take_results() {
     struct ended {
-      s3_transfer_ptr of;
+      std::unique_ptr<s3_attempt> by;
       CURLcode how;
       long status;
       curl_off_t length;
@@ -533,24 +410,24 @@ class s3_link final : public store_link, public remote::store_commands {
         continue;
       CURL* easy = message->easy_handle;
       const CURLcode how = message->data.result;
-      s3_transfer* of = nullptr;
+      s3_attempt* by = nullptr;
       ended one{.how = how, .status = 0, .length = 0};
       curl_off_t first_byte = 0, sent = 0;
-      curl_easy_getinfo(easy, CURLINFO_PRIVATE, &of);
+      curl_easy_getinfo(easy, CURLINFO_PRIVATE, &by);
       curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &one.status);
       curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &one.length);
       curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte);
       curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
       if (const std::chrono::microseconds took(first_byte - sent);
-          how == CURLE_OK && !of->sends() && took.count() > 0 &&
+          how == CURLE_OK && !by->of()->sends() && took.count() > 0 &&
           (round_trip_.count() == 0 || took < round_trip_))
         round_trip_ = took;
-      one.of = take_out(*of);
+      one.by = take_out(by);
       all.push_back(std::move(one));
     }
     for (const ended& one : all)
       if (lives())
-        finish(one.of, one.how, one.status, one.length);
+        finish(*one.by, one.how, one.status, one.length);
     while (lives() && !told_.empty()) {
       auto next = std::move(told_.front());
       told_.pop_front();
@@ -566,10 +443,14 @@ class s3_link final : public store_link, public remote::store_commands {
       call_.failed(why);
   }
 
-  void finish(const s3_transfer_ptr& of, CURLcode how, long status, curl_off_t length) {
-    if (how != CURLE_OK && !(how == CURLE_WRITE_ERROR && of->too_long))
-      return interrupted(of, how);
-    const auto verdict = remote::meaning_of_answer(status, of->body);
+  void finish(s3_attempt& by, CURLcode how, long status, curl_off_t length) {
+    const s3_transfer_ptr& of = by.of();
+    if (of->over)
+      return; // the other attempt has answered
+    --of->attempts;
+    if (how != CURLE_OK && !(how == CURLE_WRITE_ERROR && by.too_long()))
+      return interrupted(by, how);
+    const auto verdict = remote::meaning_of_answer(status, by.body());
     if (verdict.slow)
       window_.too_many();
     else
@@ -578,30 +459,28 @@ class s3_link final : public store_link, public remote::store_commands {
       failures_.succeeded();
     const bool in_trouble = verdict.fails && failures_.failed(s3_now(), 0);
     if (of->what == s3_transfer::kind::greet)
-      return greeted(*of, verdict);
+      return greeted(by, verdict);
     if (verdict.ends || in_trouble) {
       refused_ = verdict.ends;
       return fail(verdict.why.text);
     }
     if (of->what == s3_transfer::kind::make && status == 501 && !of->request.headers.empty()) {
       of->request.headers.clear(); // it may know no conditions
-      of->body.clear();
-      of->too_long = false;
       waiting_.push_front(of);
       return;
     }
-    of->result.result = verdict.result;
-    of->result.why = verdict.why;
+    finished_command told{.tag = of->result.tag, .result = verdict.result, .why = verdict.why};
     if (verdict.result == command_result::done)
-      fill(*of, length);
+      fill(told, by, length);
     else if (verdict.result == command_result::absent && of->what == s3_transfer::kind::length)
-      of->result.result = command_result::done;
-    tell(of);
+      told.result = command_result::done;
+    settle(by, std::move(told));
   }
 
   /// No request would be answered otherwise: nobody is there, or TLS does not fit.
-  void interrupted(const s3_transfer_ptr& of, CURLcode how) {
-    const std::string said = of->why[0] != '\0' ? of->why.data() : curl_easy_strerror(how);
+  void interrupted(s3_attempt& by, CURLcode how) {
+    const s3_transfer_ptr& of = by.of();
+    const std::string said = by.why(how);
     switch (how) {
       case CURLE_COULDNT_CONNECT:
       case CURLE_COULDNT_RESOLVE_HOST: return fail("it cannot be reached: " + said);
@@ -616,22 +495,47 @@ class s3_link final : public store_link, public remote::store_commands {
                     "tls_client_file");
       default: break;
     }
-    if (how == CURLE_OPERATION_TIMEDOUT && heard_ == of->heard_before)
+    const bool late = how == CURLE_OPERATION_TIMEDOUT;
+    if (late && shared_.heard == of->heard_before)
       return fail("it does not answer");
     const std::string why = "a request was interrupted: " + said;
     if (of->what == s3_transfer::kind::greet || failures_.failed(s3_now(), 0))
       return fail(why);
-    of->result.result = command_result::refused;
-    of->result.why = {errc::busy, why};
+    if (late) {
+      end_attempts(*of); // the time of all of them is over
+      of->attempts = 0;
+      if (const auto kind = of->hedged_as(); kind && !by.first_byte_at())
+        hedging_.answered(*kind, s3_now() - of->begun_at);
+    }
+    settle(by, {.tag = of->result.tag, .result = command_result::refused, .why = {errc::busy, why}});
+  }
+
+  /// The command is over, unless this attempt has failed and the other one may answer.
+  void settle(s3_attempt& by, finished_command told) {
+    const s3_transfer_ptr& of = by.of();
+    const bool answered = told.result == command_result::done || told.result == command_result::absent;
+    if (!answered && of->attempts != 0) {
+      by.leave_memory();
+      for (const auto& [other, owned] : active_)
+        if (other->of() == of)
+          other->go_on();
+      return;
+    }
+    end_attempts(*of);
+    if (const auto kind = of->hedged_as(); kind && answered && by.first_byte_at())
+      hedging_.answered(*kind, *by.first_byte_at() - of->begun_at);
+    if (answered && by.second() && call_.hedged)
+      call_.hedged(true);
+    of->result = std::move(told);
     tell(of);
   }
 
-  void greeted(const s3_transfer& of, const remote::s3_verdict& verdict) {
+  void greeted(const s3_attempt& by, const remote::s3_verdict& verdict) {
     error why = verdict.why;
     if (verdict.result == command_result::absent)
       why = {errc::unsupported, "it has no such bucket, or is no S3 store: check the name in address"};
     if (verdict.result == command_result::done)
-      if (auto list = remote::parse_s3_list(of.body); !list)
+      if (auto list = remote::parse_s3_list(by.body()); !list)
         why = list.error();
     if (why.code != errc::ok) {
       refused_ = why.code != errc::busy;
@@ -641,28 +545,30 @@ class s3_link final : public store_link, public remote::store_commands {
     call_.ready();
   }
 
-  static void fill(s3_transfer& of, curl_off_t length) {
-    const bool is_text = of.what == s3_transfer::kind::read_text;
-    if (of.too_long || !of.places[0].empty() || !of.places[1].empty() ||
-        (is_text && of.body.size() > remote::store_commands::text_bytes_max)) {
-      of.result.result = command_result::wrong_length;
+  static void fill(finished_command& told, const s3_attempt& by, curl_off_t length) {
+    using kind = s3_transfer::kind;
+    const kind what = by.of()->what;
+    const bool is_text = what == kind::read_text;
+    if (by.too_long() || (what == kind::read && !by.has_filled_memory()) ||
+        (is_text && by.body().size() > remote::store_commands::text_bytes_max)) {
+      told.result = command_result::wrong_length;
       return;
     }
-    if (of.what == s3_transfer::kind::length)
-      of.result.number = std::max<curl_off_t>(length, 0);
+    if (what == kind::length)
+      told.number = std::max<curl_off_t>(length, 0);
     if (is_text)
-      of.result.text = std::move(of.body);
-    if (of.what != s3_transfer::kind::scan)
+      told.text = by.body();
+    if (what != kind::scan)
       return;
-    auto list = remote::parse_s3_list(of.body);
+    auto list = remote::parse_s3_list(by.body());
     if (!list) {
-      of.result.result = command_result::refused;
-      of.result.why = list.error();
+      told.result = command_result::refused;
+      told.why = list.error();
       return;
     }
     for (const std::string& name : list->names)
-      of.result.keys.push_back(remote::key_of_bucket_name(name));
-    of.result.text = list->next.empty() ? "0" : list->next;
+      told.keys.push_back(remote::key_of_bucket_name(name));
+    told.text = list->next.empty() ? "0" : list->next;
   }
 
   /// Tells of a request that is over; those with tag 0 are told of in their order.
@@ -681,19 +587,16 @@ class s3_link final : public store_link, public remote::store_commands {
   }
 
   phase phase_ = phase::down;
-  bool refused_ = false, reached_ = false;
-  remote::store_address address_;
-  remote::store_credentials with_;
+  bool refused_ = false;
+  s3_conversation shared_;
   CURLM* multi_ = nullptr;
-  std::string server_name_, server_version_;
   remote::request_window window_{requests_max};
   remote::breaker failures_;
+  remote::hedging hedging_;
   std::chrono::microseconds round_trip_{0};
-  uint64_t heard_ = 0; ///< times that the store has said or taken something
   size_t unfinished_ = 0;
   std::deque<s3_transfer_ptr> waiting_;
-  std::map<s3_transfer*, s3_transfer_ptr> active_;
-  std::list<context> contexts_;                              ///< of the active ones
+  std::map<s3_attempt*, std::unique_ptr<s3_attempt>> active_;
   std::deque<s3_transfer_ptr> ordered_;                      ///< with tag 0, in their order
   std::deque<s3_transfer_ptr> told_;                         ///< answered without the store
   std::optional<std::chrono::steady_clock::time_point> due_; ///< libcurl wants to be called

@@ -34,6 +34,8 @@ class store_link {
     std::function<void()> ready;
     std::function<void(const remote::finished_command&)> finished;
     std::function<void(const std::string& why)> failed; ///< once; then `end` is called
+    /// A request was sent a second time; `won`: and that one was answered first. May be empty.
+    std::function<void(bool won)> hedged;
     std::function<void()> turned; ///< something has moved: more may be asked for, and `pump` is to be called
   };
 

@@ -1,6 +1,5 @@
 // The link to a plugin, which is a process that does all that it should not, with a poll loop in place of the ring.
-#include "actors/remote/store_link.hpp"
-#include "poll_ring.hpp"
+#include "link_fixture.hpp"
 #include "tests/support/programs.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -16,7 +15,6 @@ namespace terrace::actors {
 namespace plugin_link_test {
 
 using enum remote::command_result;
-using remote::finished_command;
 
 /// A variable of the environment, until the end of the scope.
 class variable {
@@ -30,65 +28,15 @@ class variable {
   const char* name_;
 };
 
-std::span<std::byte> bytes_in(std::string& text) { return std::as_writable_bytes(std::span(text)); }
-
-class PluginLink : public ::testing::Test {
+class PluginLink : public test::link_fixture {
  protected:
-  static constexpr uint64_t first_tag = 1'000;
-
   void SetUp() override { make(std::chrono::seconds(60)); }
   ~PluginLink() override { end(); }
 
-  void make(std::chrono::nanoseconds silence_max) {
-    link_ =
-        make_plugin_link({.first_tag = first_tag,
-                          .silence_max = silence_max,
-                          .submit = [this](runtime::io_request request,
-                                           uint64_t tag) { return ring_.submit(std::move(request), tag); },
-                          .cancel = [this](runtime::operation_id id) { ring_.cancel(id); },
-                          .ready = [this] { ++times_ready_; },
-                          .finished = [this](const finished_command& told) { told_.push_back(told); },
-                          .failed =
-                              [this](const std::string& why) {
-                                failure_ = why;
-                                ++failures_;
-                                refused_ = link_->refused();
-                                link_->end();
-                              },
-                          .turned = [this] { link_->pump(nullptr); }});
-  }
-  void turn() {
-    const auto [tag, result] = ring_.next();
-    link_->on_io_done(tag, result);
-  }
+  void make(std::chrono::nanoseconds silence_max) { link_ = make_plugin_link(callbacks(silence_max)); }
   void connect(const std::string& more = {}) { connect_to("plugin://faulty?path=" + folder_.path() + more); }
-  void connect_to(const std::string& address) {
-    failure_.clear();
-    link_->connect(remote::parse_store_address(address).value(), {});
-    while (!link_->ready() && failure_.empty())
-      turn();
-  }
-  /// The next command that finishes; none: the link has failed.
-  std::optional<finished_command> next() {
-    link_->pump(nullptr);
-    while (told_.empty() && failure_.empty())
-      turn();
-    if (told_.empty())
-      return std::nullopt;
-    auto first = std::move(told_.front());
-    told_.pop_front();
-    return first;
-  }
-  remote::command_result result() {
-    auto told = next();
-    EXPECT_TRUE(told) << failure_;
-    return told ? told->result : refused;
-  }
   void end() {
-    link_->end();
-    while (!link_->idle())
-      turn();
-    link_->forget();
+    link_fixture::end();
     EXPECT_TRUE(ring_.empty());
   }
   void restart() {
@@ -96,11 +44,6 @@ class PluginLink : public ::testing::Test {
     fault("");
     connect();
     ASSERT_TRUE(link_->ready()) << failure_;
-  }
-  remote::store_commands& server() { return *link_->server(); }
-  void write(const std::string& key, const std::string& text) {
-    server().write_text(0, key, text);
-    ASSERT_EQ(result(), done);
   }
   void fault(const std::string& what) { test::write_file(folder_ / "fault", what); }
   void fails_at_read() {
@@ -111,12 +54,6 @@ class PluginLink : public ::testing::Test {
 
   test::temporary_folder folder_;
   variable path_{"PYTHONPATH", test::program("PLUGIN_PATH")};
-  test::poll_ring ring_;
-  std::unique_ptr<store_link> link_;
-  std::deque<finished_command> told_;
-  std::string failure_;
-  int times_ready_ = 0, failures_ = 0;
-  bool refused_ = false;
 };
 
 TEST_F(PluginLink, IsReadyOnceThePluginSaysHello) {

@@ -1,95 +1,16 @@
 // The link to a bucket against a store of ours that fails as it is told, with a poll loop in place of the ring.
-#include "actors/remote/store_link.hpp"
-#include "poll_ring.hpp"
-#include "tests/support/s3_process.hpp"
-
-#include <gtest/gtest.h>
+#include "s3_fixture.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <deque>
-#include <map>
+#include <string>
+#include <vector>
 
 namespace terrace::actors {
 namespace {
 
 using enum remote::command_result;
-using remote::finished_command;
-using std::chrono::steady_clock;
-using test::s3_process;
 
-class S3Link : public ::testing::Test {
- protected:
-  static constexpr uint64_t first_tag = 1'000;
-
-  void SetUp() override { make(std::chrono::seconds(60)); }
-  ~S3Link() override { end(); }
-
-  void make(std::chrono::nanoseconds silence_max) {
-    link_ = make_s3_link({.first_tag = first_tag,
-                          .silence_max = silence_max,
-                          .submit = [this](runtime::io_request request,
-                                           uint64_t tag) { return ring_.submit(std::move(request), tag); },
-                          .cancel = [this](runtime::operation_id id) { ring_.cancel(id); },
-                          .ready = [this] { ++times_ready_; },
-                          .finished = [this](const finished_command& told) { told_.push_back(told); },
-                          .failed =
-                              [this](const std::string& why) {
-                                failure_ = why;
-                                ++failures_;
-                                link_->end();
-                              },
-                          .turned = [this] { link_->pump(nullptr); }});
-  }
-  void turn() {
-    const auto [tag, result] = ring_.next();
-    link_->on_io_done(tag, result);
-  }
-  void connect(const std::string& password = s3_process::secret_key) {
-    link_->connect(remote::parse_store_address("s3://" + store_.place()).value(),
-                   {.login = {.user = s3_process::access_key, .password = password}});
-    while (!link_->ready() && failure_.empty())
-      turn();
-  }
-  /// The next command that finishes; none: the link has failed.
-  std::optional<finished_command> next() {
-    link_->pump(nullptr);
-    while (told_.empty() && failure_.empty())
-      turn();
-    if (told_.empty())
-      return std::nullopt;
-    auto first = std::move(told_.front());
-    told_.pop_front();
-    return first;
-  }
-  remote::command_result result() {
-    auto told = next();
-    EXPECT_TRUE(told) << failure_;
-    return told ? told->result : refused;
-  }
-  void end() {
-    link_->end();
-    while (!link_->idle())
-      turn();
-    link_->forget();
-  }
-  remote::store_commands& server() { return *link_->server(); }
-  void write(const std::string& key, const std::string& text) {
-    server().write_text(0, key, text);
-    ASSERT_EQ(result(), done);
-  }
-
-  s3_process store_;
-  test::poll_ring ring_;
-  std::unique_ptr<store_link> link_;
-  std::deque<finished_command> told_;
-  std::string failure_;
-  int times_ready_ = 0, failures_ = 0;
-};
-
-std::span<std::byte> bytes_in(std::string& text) { return std::as_writable_bytes(std::span(text)); }
+using S3Link = test::s3_link_fixture;
 
 TEST_F(S3Link, IsReadyOnceTheStoreLetsUsIn) {
   EXPECT_FALSE(link_->reached());
