@@ -119,6 +119,7 @@ bool daemon_model::cleared_since(uint32_t group, uint64_t time) const {
 
 void daemon_model::crashed() {
   all_quiet();
+  has_crashed_ = true;
   kept_.clear();
   there_.clear();
   for (written& one : written_)
@@ -131,7 +132,9 @@ void daemon_model::restarted() {
   kept_.clear();
   if (!promised_.restart_keeps)
     there_.clear();
-  std::erase_if(there_, [this](const named_object& each) { return moved_.contains(each); });
+  std::erase_if(there_, [this](const named_object& each) {
+    return moved_.contains(each) || (has_crashed_ && sharing_group_ == each.group);
+  });
 }
 
 uint64_t daemon_model::keeps(std::span<const named_object> objects, uint64_t asked) {

@@ -80,6 +80,8 @@ class daemon_model {
     bool restart_keeps = false; ///< all that was stored is on disk when the daemon has ended in order
   };
   void promise(const promises& made) { promised_ = made; }
+  /// The group has a remote store. From there memory gets what a crash has taken from the disk, and what is in memory is not stored again.
+  void shares(uint32_t group) { sharing_group_ = group; }
   /// A device with a tier may fail.
   void promise_no_more_kept() { promised_.kept_found = false; }
 
@@ -121,6 +123,8 @@ class daemon_model {
   std::set<named_object> moved_;
   promises promised_;
   std::map<uint64_t, std::set<named_object>> kept_;
+  std::optional<uint32_t> sharing_group_;
+  bool has_crashed_ = false;
   size_t removing_ = 0;       ///< requests in progress that may remove something
   uint64_t last_removed_ = 0; ///< the end of the last one
   struct clearing {

@@ -107,6 +107,7 @@ void daemon_run::draw_store() {
   if (dangerous)
     store_->live_dangerously(most);
   world_.remote_group = static_cast<uint32_t>(group - world_.isolated.begin());
+  model_.shares(*world_.remote_group);
   draw_other_machine(*world_.remote_group);
 }
 

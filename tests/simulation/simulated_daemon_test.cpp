@@ -249,6 +249,10 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
        "seed=2448 clients=0,1,2 deeds=64 events=1471 without=cancel,die,disk_delays,disk_faults,gpu,"
        "gpu_faults,hostile,lease,load_leased,move,pause,quota,redis,reload,reserve,revoke,rot,"
        "stop_reading,turn_twice,vanishing",
+       // After a crash memory had an object from the remote store, so it was not stored again, and the store came back empty.
+       "seed=8932 lives=2 clients=0,1 deeds=19 events=732 without=await_lookup,clear_all,disk_faults,"
+       "evict,explain,gpu,gpu_faults,lease,lookup,pause,redis,reload,reserve,revoke,rot,session,"
+       "stop_reading,vanishing",
        // A client that came while the daemon drained was refused memory of a device. That is no failure of the device.
        "seed=4741 lives=1 clients=0,1,4,5 deeds=10 events=232 "
        "without=cancel,clear_all,disk_delays,disk_faults,gpu_faults,redis,revoke,rot,set_policy,store_faults,"
