@@ -231,6 +231,10 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
        "seed=7605 clients=0,1,6,7,8 deeds=112 events=1116 "
        "without=clear_all,disk_faults,gpu_faults,hostile,pause,pin,prefetch,reload,revoke,rot,"
        "stop_reading,store_faults,vanishing",
+       // A check did not know who holds the value of a reply that is being sent to a Redis client.
+       "seed=7062 lives=1 clients=0,1,2,3,4,5,6,7,8 deeds=13 events=951 "
+       "without=actor_delays,clear_all,disconnect,disk_delays,disk_faults,evict,gpu,gpu_faults,load_leased,"
+       "move,prefetch,quota,revoke,rot,save_prompt,session,set_policy,store_faults,vanishing",
        // An eviction never reached a remote store whose token had not been read for 5 seconds.
        "seed=3891 lives=0 clients= deeds=0 events=0 without=actor_delays,await_lookup,cancel,"
        "cancel_lookup,clear_all,clear_space,cuts,die,disconnect,disk_delays,disk_faults,evict,"
