@@ -227,6 +227,14 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
        "without=disk_faults,gpu,pause,quota,reload,rot,save_prompt,stop_reading,store_faults,vanishing",
        // A check asked a writer before it counted the requests, one of which gave objects to the writer and ended.
        "seed=3671 lives=0 events=380",
+       // A check asked tiers what is being written after it had counted the requests, the next of which wrote.
+       "seed=7605 clients=0,1,6,7,8 deeds=112 events=1116 "
+       "without=clear_all,disk_faults,gpu_faults,hostile,pause,pin,prefetch,reload,revoke,rot,"
+       "stop_reading,store_faults,vanishing",
+       // A check did not know who holds the value of a reply that is being sent to a Redis client.
+       "seed=7062 lives=1 clients=0,1,2,3,4,5,6,7,8 deeds=13 events=951 "
+       "without=actor_delays,clear_all,disconnect,disk_delays,disk_faults,evict,gpu,gpu_faults,load_leased,"
+       "move,prefetch,quota,revoke,rot,save_prompt,session,set_policy,store_faults,vanishing",
        // An eviction never reached a remote store whose token had not been read for 5 seconds.
        "seed=3891 lives=0 clients= deeds=0 events=0 without=actor_delays,await_lookup,cancel,"
        "cancel_lookup,clear_all,clear_space,cuts,die,disconnect,disk_delays,disk_faults,evict,"

@@ -308,21 +308,23 @@ void compare_charges(check_pointer self, const progress_counts& before, const pr
     compare("sessions hold ", host->references.session_bytes(), state.job.group->session_leases->bytes());
 }
 
-task<error> compare_idle(check_pointer self) {
+/// Asked before requests are counted again: one that begins later may write.
+task<result<std::vector<std::string>>> compare_idle(check_pointer self) {
+  std::vector<std::string> differences;
   for (const auto& walk : self->state.walks) {
-    for (const std::string& one : walk->references.unexplained())
-      self->state.report.add(one);
+    const auto& unexplained = walk->references.unexplained();
+    differences.insert(differences.end(), unexplained.begin(), unexplained.end());
     auto actor = walk->tier().tier;
     check_held_request request;
     auto answer = co_await ask<check_held_answer>(self, actor, std::move(request), "tier");
     if (!answer)
-      co_return answer.error();
+      co_return tl::unexpected(answer.error());
     if (answer->writing_bytes != 0)
-      self->state.report.add(std::to_string(answer->writing_bytes) + " bytes of the " +
-                             std::string(to_string(walk->tier().kind)) +
-                             " tier are reserved for objects that nobody writes");
+      differences.push_back(std::to_string(answer->writing_bytes) + " bytes of the " +
+                            std::string(to_string(walk->tier().kind)) +
+                            " tier are reserved for objects that nobody writes");
   }
-  co_return error{};
+  co_return differences;
 }
 
 task<error> check_all(check_pointer self) {
@@ -350,14 +352,17 @@ task<error> check_all(check_pointer self) {
     if (checked.code != errc::ok)
       co_return checked;
   }
+  auto if_idle = co_await compare_idle(self);
+  if (!if_idle)
+    co_return if_idle.error();
   auto after = co_await tally_progress(self);
   state.report.idle = only_this(before) && only_this(after) && before.work.begun == after.work.begun &&
                       state.report.left_out.empty();
   if (!state.report.idle)
     co_return error{};
+  take(self, std::move(*if_idle));
   compare_charges(self, before, after);
-  auto rest = co_await compare_idle(self);
-  co_return rest;
+  co_return error{};
 }
 
 task<> check(check_pointer self) {

@@ -17,6 +17,12 @@ constexpr uint64_t copied_bytes_max = 16 << 10;
 /// Parts in which a dropped value is received.
 constexpr size_t skipped_part_bytes = 64 << 10;
 
+/// A value in a reply. Its request is in progress until the reply is sent: a check would otherwise miss who holds the value.
+struct replied_value {
+  context_ptr request; ///< first, to end last
+  keep_alive owner;
+};
+
 } // namespace
 
 task<> redis_connection::serve(std::shared_ptr<redis_batch> batch) {
@@ -152,7 +158,7 @@ void redis_connection::add_value(const object_place& place, keep_alive owner) {
   if (bytes.size() <= copied_bytes_max)
     replies_.text().append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   else
-    replies_.add_value(bytes, std::move(owner));
+    replies_.add_value(bytes, std::make_shared<replied_value>(replied_value{context_, std::move(owner)}));
   replies_.text().append(resp::end_of_value);
 }
 
