@@ -80,12 +80,14 @@ std::shared_ptr<remote_store::waiting> remote_store::prepare(space_state_ptr spa
 task<bool> remote_store::learn_space(space_state_ptr space, std::shared_ptr<budget> limit) {
   constexpr int rounds_max = 8;
   auto over = [limit] { return limit && limit->over; };
-  for (int round = 0; round < rounds_max && serving() && !over() && !usable(*space); ++round) {
+  bool goes_on = true;
+  for (int round = 0; round < rounds_max && goes_on && serving() && !over() && !usable(*space); ++round) {
     auto wait = prepare(space);
     if (limit)
       limit->now = wait;
     task_event& done = wait->done;
     co_await done;
+    goes_on = wait->learnt;
   }
   co_return !over() && usable(*space);
 }
@@ -101,8 +103,10 @@ task<> remote_store::prepare_spaces(uint64_t number) {
         space && space->epoch.token.owes_clear(); // of which other machines hear without the realm's
     if ((learnt || owes) && space && !space->own) {
       token_state& own = space->epoch;
-      co_await learn(own, space);
+      auto own_learnt = co_await learn(own, space);
+      learnt = learnt && own_learnt;
     }
+    wait->learnt = learnt;
     wait->end();
   }
   prepares_ = false;

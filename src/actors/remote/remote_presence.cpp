@@ -222,7 +222,7 @@ void remote_store::take_invalidated(node& from) {
 
 // ---- removals ----
 
-/// What was asked about these objects is of before their removal: lookups do not find them, and what was to be written is not.
+/// The store answers questions that are under way as it was before the removal: their lookups do not find these objects, and their writes fail.
 void remote_store::doubt(const std::unordered_set<std::string>& removed) {
   for (const auto& each : asked_about_)
     if (auto what = each.lock())

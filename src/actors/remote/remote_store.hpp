@@ -162,6 +162,7 @@ class remote_store {
   struct waiting {
     task_event done;
     bool ended = false;
+    bool learnt = false; ///< tokens: a store that refuses them is not asked again at once
     void end() {
       if (!std::exchange(ended, true))
         done.set();
@@ -292,7 +293,7 @@ class remote_store {
     std::vector<std::string> keys; ///< of their first parts
     std::vector<remote::belief> of;
     std::vector<bool>
-        removed; ///< an operator has removed the object since, or is about to: what the store says is of before
+        removed; ///< an operator has removed the object since, or is about to: what the store says is older
   };
 
   // ---- the connections ----

@@ -31,7 +31,7 @@ namespace terrace::actors {
 
 class s3_attempt;
 
-/// What all attempts of a link have in common.
+/// The attempts of a link share this.
 struct s3_conversation {
   remote::store_address address;
   remote::store_credentials with;
@@ -74,7 +74,7 @@ class s3_attempt {
  public:
   using time_point = s3_transfer::time_point;
 
-  /// It ends after `limit` at the latest. `second`: another attempt of the same command is under way.
+  /// libcurl ends it after `limit` at the latest. `second`: another attempt of the same command is under way.
   s3_attempt(s3_conversation& with, s3_transfer_ptr of, std::chrono::nanoseconds limit, bool second);
   /// Precondition: libcurl's multi handle no longer has it.
   ~s3_attempt();
@@ -85,7 +85,7 @@ class s3_attempt {
   const s3_transfer_ptr& of() const { return of_; }
   bool second() const { return second_; }
   bool too_long() const { return too_long_; }
-  /// Of its answer; nullopt: it has none.
+  /// Returns when its answer began; nullopt: it has none.
   std::optional<time_point> first_byte_at() const { return first_byte_at_; }
   const std::string& body() const { return body_; }
   /// libcurl's reason, for humans.

@@ -305,7 +305,7 @@ class s3_link final : public store_link, public remote::store_commands {
     submit(std::move(wait), {.until = *next});
   }
 
-  /// Of libcurl, or of the next request that is to be sent again.
+  /// Returns when libcurl wants to be called, or the next request is to be sent again.
   std::optional<std::chrono::steady_clock::time_point> next_timer() const {
     auto next = due_;
     for (const auto& [attempt, owned] : active_)

@@ -362,6 +362,15 @@ TEST_F(RemoteRemoval, TellsThatTheStoreRefuses) {
   EXPECT_EQ((*again)->failure.code, errc::busy) << (*again)->failure.text;
 }
 
+TEST_F(RemoteRemoval, AStoreThatRefusesATokenIsNotAskedAgainAtOnce) {
+  server_.refuse("GET", "ERR");
+  const size_t before = server_.served["GET"];
+  auto removed = remove(objects(1));
+  ASSERT_TRUE(*removed);
+  EXPECT_EQ((*removed)->failure.code, errc::busy) << (*removed)->failure.text;
+  EXPECT_EQ(server_.served["GET"] - before, 1U);
+}
+
 TEST_F(RemoteRemoval, TellsThatTheStoreIsAway) {
   auto all = objects(2);
   EXPECT_TRUE(*find(all));
