@@ -12,6 +12,7 @@
 #include "memory/arena_resize.hpp"
 #include "metrics/exposition.hpp"
 #include "runtime/io_port.hpp"
+#include "runtime/local_message.hpp"
 #include "storage/disk/disk_messages.hpp"
 #include "storage/disk/path_journal.hpp"
 #include "storage/pending_clears.hpp"
@@ -26,6 +27,7 @@
 #include "transfer/write_through_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/detail/tuple_vals.hpp>
 #include <caf/typed_actor.hpp>
 #include <cstdint>
 #include <functional>
@@ -177,6 +179,14 @@ using messages = message_list<
 template <class Message>
 requires std::is_base_of_v<terrace::actors::message_tag<Message>, terrace::actors::messages>
 struct caf::allowed_unsafe_message_type<Message> : std::true_type {
+};
+
+template <class Base, class Message>
+requires std::is_base_of_v<terrace::actors::message_tag<Message>, terrace::actors::messages>
+class caf::detail::tuple_vals_impl<Base, Message> : public terrace::runtime::local_value<Base, Message> {
+ public:
+  using super = message_data;
+  using terrace::runtime::local_value<Base, Message>::local_value;
 };
 
 namespace terrace::actors {

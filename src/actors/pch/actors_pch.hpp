@@ -1,6 +1,8 @@
-// Precompiled headers that almost every actor includes, because CAF's headers are long.
+// Headers that almost every actor includes, precompiled because they are long.
 #ifndef TERRACE_ACTORS_PCH_HPP
 #define TERRACE_ACTORS_PCH_HPP
+
+#include "actors/interfaces.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_system.hpp>

@@ -1,6 +1,8 @@
-// What every test of this room includes; precompiled, since CAF's headers are long.
+// Headers that every test of this room includes, precompiled because they are long.
 #ifndef TERRACE_ACTOR_TESTS_PCH_HPP
 #define TERRACE_ACTOR_TESTS_PCH_HPP
+
+#include "actors/interfaces.hpp"
 
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
