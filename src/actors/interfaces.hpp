@@ -158,8 +158,8 @@ using messages = message_list<
     park_session_answer, yield_holds_request, yield_holds_answer, close_session_request, close_session_answer,
     sessions_request, refer_tail_request, refer_tail_answer, sessions_answer, group_status_request,
     group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal, resize_memory,
-    memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, resize_groups, begin_notice,
-    drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
+    memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, leases_grew_notice, resize_groups,
+    begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
     save_prompt_request, save_prompt_answer, find_prompt_request, find_prompt_answer, forget_prompts_request,
     forget_prompts_answer, open_disk_notice, commit_piece_notice, add_source, remember_clear_request,
     remember_clear_answer, check_tier_request, check_tier_answer, check_held_request, check_held_answer,
@@ -237,6 +237,8 @@ using tier_actor = caf::typed_actor<
     caf::replies_to<empty_spaces_request>::with<empty_spaces_answer>, caf::reacts_to<forget_spaces_notice>,
     // From the connection of an operator, and from the supervisor after a reload.
     caf::reacts_to<quotas_changed_notice>,
+    // From whoever charges a lease, while requests wait for what transfers hold.
+    caf::reacts_to<leases_grew_notice>,
     // From checks: the next part of its objects. (delayed: until its policy and its allocator have compared them.) Then how
     // some of them are held; and that the check is over.
     caf::replies_to<check_tier_request>::with<check_tier_answer>,
@@ -256,7 +258,7 @@ using allocator_actor = caf::typed_actor<
     caf::replies_to<allocate_request>::with<allocate_answer>,
     // From its tier: freed space.
     caf::reacts_to<free_notice>,
-    // From its tier: the answer to each `room_request`; after a failed round, that something became evictable.
+    // From its tier: the answer to each `room_request`; after a failed round, that another one would end differently.
     caf::reacts_to<room_made>, caf::reacts_to<evictable_notice>,
     // From its tier. (delayed: until the segments being removed are empty)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,

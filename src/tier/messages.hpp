@@ -337,8 +337,11 @@ struct room_request {
 struct room_made {
   std::shared_ptr<eviction_round> round;
 };
-/// The tier sends it once after a failed round: something became evictable.
+/// The tier sends it once after a failed round: something became evictable, or what transfers held has passed to leases.
 struct evictable_notice {};
+
+/// The host tier gets it from its ledger of leases, after it has asked for it: leases hold more bytes.
+struct leases_grew_notice {};
 
 struct usage_request {};
 struct usage_answer {

@@ -374,12 +374,10 @@ void simulated_client::refused(const std::string& what) const {
     world_.model.broke(what);
 }
 
-/// What a request waits for ends soon, unless a client holds it. Leases may fill a quota, for which stores wait. Requests of a
-/// loud group wait for each other: a clear is durable before the group's next one begins.
+/// What a request waits for ends soon, unless a client holds it; a request that only the end of leases could serve is refused.
+/// Requests of a loud group wait for each other: a clear is durable before the group's next one begins.
 void simulated_client::check_wait(const asked& request) {
-  bool quota_may_be_full =
-      !world_.quotas.empty() && (request.verb == kind::store || request.verb == kind::reserve);
-  if (!world_.healthy || world_.hinderers != 0 || quota_may_be_full || request.verb == kind::await_lookup)
+  if (!world_.healthy || world_.hinderers != 0 || request.verb == kind::await_lookup)
     return;
   auto waited = world_.events.now() - std::max(request.since, world_.hindered_until);
   world_.waits[group_].push_back(waited);

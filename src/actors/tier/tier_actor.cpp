@@ -223,6 +223,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
   const tier_config& config = arguments->config;
   tier_start& start = arguments->start;
   state.changes = tier_changes(config.kind, std::move(start.objects));
+  state.leases = arguments->leases;
   state.objects().charges(arguments->leases);
   if (arguments->quotas) {
     state.objects().shares().charge(arguments->quotas);
@@ -274,6 +275,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const written_notice& notice) { on_written(self, notice); },
       [self](const write_down_request& request) { return on_write_down(self, request); },
       [self](const quotas_changed_notice&) { on_quotas_changed(self); },
+      [self](const leases_grew_notice&) { on_leases_grew(self); },
       [self](const grow_notice& notice) { self->send(self->state.space, notice); },
       [self](const retire_request& request) { return on_retire(self, request); },
       [self](const empty_spaces_request& request) { return on_empty_spaces(self, request); },

@@ -2,6 +2,7 @@
 
 #include <caf/send.hpp>
 
+#include <cassert>
 #include <utility>
 
 namespace terrace::actors {
@@ -60,12 +61,29 @@ bool send_news(tier_pointer self) {
   return some;
 }
 
+/// Requests that wait for transfers must not wait for the leases that follow them. Only the ledger sees a lease grow.
+void await_growth_if_needed(tier_pointer self) {
+  auto& state = self->state;
+  if (!state.leases || !state.changes.waits_for_transfers() || std::exchange(state.awaits_growth, true))
+    return;
+  state.leases->notify_of_growth([weak = caf::actor_cast<caf::actor_addr>(self)] {
+    if (auto tier = caf::actor_cast<caf::actor>(weak))
+      caf::anon_send(tier, leases_grew_notice{});
+  });
+}
+
 } // namespace
+
+void on_leases_grew(tier_pointer self) {
+  assert(self->state.awaits_growth);
+  self->state.awaits_growth = false;
+}
 
 void after_turn(tier_pointer self) {
   bool changed = false;
   do {
     bring_down_due(self);
+    await_growth_if_needed(self); // before the news look at the leases: so none is missed in between
     changed = send_news(self) || changed;
   } while (step_round(self));
   if (changed)

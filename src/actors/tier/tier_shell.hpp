@@ -110,6 +110,8 @@ struct tier_shell {
   std::shared_ptr<eviction_round> next_round; ///< the allocator's round until it begins
   round_step step = round_step::none;         ///< see tier_round.cpp
   table_totals::sum granted;                  ///< extents that the allocator has given out since the start
+  ledger_ptr leases;                          ///< null: leases are not charged
+  bool awaits_growth = false;                 ///< a `leases_grew_notice` will come when leases hold more
   struct {
     uint64_t walk = 0;      ///< number of the last walk
     bool asked = false;     ///< an operator asked for it
@@ -128,6 +130,9 @@ void after_turn(tier_pointer self);
 
 /// Sends the notes kept since the policy's last mark. A request to the policy must follow all earlier events.
 void send_kept_notes(tier_pointer self);
+
+/// Called when leases hold more: `after_turn` looks whether they alone hold now what requests wait for.
+void on_leases_grew(tier_pointer self);
 
 /// Reserves space for absent objects, which the allocator grants all at once; the answer may wait for
 /// eviction.
@@ -153,7 +158,7 @@ void within_quota(tier_pointer self, const quota_charge& charge, const acquire_r
 /// Called when booked bytes are charged, or not needed.
 void unbook(tier_pointer self, const quota_charge& charge);
 
-/// Called when something was freed or became evictable.
+/// Called when something was freed or became evictable, or leases alone hold what transfers held.
 void serve_quotas(tier_pointer self);
 /// Called when the quotas have changed.
 void on_quotas_changed(tier_pointer self);

@@ -413,13 +413,17 @@ policy_notes residency::take_notes() {
   return objects_.take_notes();
 }
 
-residency::holders residency::describe_holders() const {
+residency::holders residency::count_holders() const {
   holders now;
   uint64_t held = table().totals().held.bytes;
   now.leased_bytes = leased_bytes();
-  uint64_t transfers = held - std::min(held, now.leased_bytes);
-  now.only_leases = now.leased_bytes != 0 && transfers == 0 && table().totals().reserved_bytes == 0;
-  now.text = "leases and transfers hold " + std::to_string(held) + " bytes in " +
+  now.transfer_bytes = held - std::min(held, now.leased_bytes) + table().totals().reserved_bytes;
+  return now;
+}
+
+residency::holders residency::describe_holders() const {
+  holders now = count_holders();
+  now.text = "leases and transfers hold " + std::to_string(table().totals().held.bytes) + " bytes in " +
              std::to_string(table().totals().held.objects) + " objects (leases " +
              std::to_string(now.leased_bytes) + "), writes in progress " +
              std::to_string(table().totals().reserved_bytes) + " bytes";

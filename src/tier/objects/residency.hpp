@@ -142,9 +142,12 @@ class residency {
   struct holders {
     std::string text; ///< text for `no_space`
     uint64_t leased_bytes = 0;
-    bool only_leases = false; ///< no transfer holds anything: nothing will be released until a lease ends
+    uint64_t transfer_bytes = 0; ///< that transfers hold and no lease does, and of writes in progress
+    /// No transfer holds anything: nothing will be released until a lease ends.
+    bool only_leases() const { return leased_bytes != 0 && transfer_bytes == 0; }
   };
   holders describe_holders() const;
+  bool only_leases_hold() const { return count_holders().only_leases(); }
 
   /// Tells the first tier where its leases are charged.
   void charges(std::shared_ptr<const lease_ledger> leases) { leases_ = std::move(leases); }
@@ -177,6 +180,7 @@ class residency {
   bool is_last_removal(const std::weak_ptr<const void>& by) const;
   void end_removal(const std::weak_ptr<const void>& by);
   bool is_being_removed(const object_key& key) const;
+  holders count_holders() const; ///< without the text
 
   tier_objects objects_;
   std::vector<removal_in_progress> removals_; ///< some may have ended

@@ -31,10 +31,12 @@ tier_changes::news tier_changes::drain_news() {
   }
   out.changed = std::exchange(changed_, false);
   out.freed = std::exchange(freed_, {});
-  if (objects_->take_evictable()) {
+  const bool evictable = objects_->take_evictable();
+  if (evictable && round_)
+    round_->more_evictable();
+  if (evictable || (waits_for_transfers_ && objects_->only_leases_hold())) {
     out.changed = true;
-    if (round_)
-      round_->more_evictable();
+    waits_for_transfers_ = false;
     out.evictable = std::exchange(owes_notice_, false);
     notices_ += out.evictable ? 1 : 0;
     assert(notices_ <= failed_rounds_);
@@ -124,6 +126,7 @@ std::shared_ptr<eviction_round> tier_changes::take_ended() {
     round_->retry();
     return nullptr;
   }
+  waits_for_transfers_ = waits_for_transfers_ || round_->transfers_held();
   if (round_->own())
     return std::exchange(round_, nullptr);
   failed_rounds_ += round_->failed() ? 1 : 0;

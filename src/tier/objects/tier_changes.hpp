@@ -132,9 +132,11 @@ class tier_changes {
     uint64_t retired_objects = 0;      ///< for the metrics: objects that left with their segment
     uint64_t retired_bytes = 0;
     std::vector<extent> freed; ///< go to the allocator
-    bool changed =
-        false; ///< something was freed or became evictable: tells those who wait in front of the allocator
-    bool evictable = false; ///< tells the allocator, whose last round failed, that another may succeed
+    /// Something was freed or became evictable, or leases alone hold what transfers held: tells those who wait in front of the
+    /// allocator.
+    bool changed = false;
+    /// Tells the allocator, whose last round failed, that another may succeed, or fails because of leases alone now.
+    bool evictable = false;
 
     bool empty() const { return records.empty() && notes.notes.empty() && !changed && retired_objects == 0; }
   };
@@ -152,6 +154,11 @@ class tier_changes {
   kept_notes take_kept_notes();
   /// A mark has returned.
   void marked() { notes_.marked(); }
+
+  /// True if a round failed while transfers held something, and nothing became evictable since. Requests must not wait any
+  /// longer once leases hold all of it, which the next news say. The tier gets no message of that, so whoever sends the news
+  /// asks the ledger.
+  bool waits_for_transfers() const { return waits_for_transfers_; }
 
   /// Reports for status, without the numbers that only the metrics count: hits, misses, bytes moved.
   tier_report report(const usage_answer& usage) const;
@@ -194,6 +201,7 @@ class tier_changes {
   std::optional<std::vector<object_id>> demoted_; ///< its victims, if they are written to tiers below
   bool relieved_ = false;    ///< in this round, objects of tenants beyond their share may be named again
   bool owes_notice_ = false; ///< a round failed, and nothing became evictable since
+  bool waits_for_transfers_ = false;
   /// Failed rounds, and how many of them were followed by a notice of something evictable.
   uint64_t failed_rounds_ = 0, notices_ = 0;
 };

@@ -62,7 +62,7 @@ bool quota_line::serve_first(tenant_line& line) {
   } else if (room == tenant_quotas::room::full) {
     if (!line.failed)
       return false;
-    if (wanted.may_wait && !is_ahead(wanted.context) && !line.failed->only_leases)
+    if (wanted.may_wait && !is_ahead(wanted.context) && !line.failed->only_leases())
       return false;
     why = refused(wanted, ", but nothing of the tenant can be evicted: " + line.failed->text);
   } else {

@@ -190,6 +190,11 @@ lease_ledger::tally lease_ledger::now() const {
   return {bytes_.load(std::memory_order_relaxed), changes_};
 }
 
+void lease_ledger::notify_of_growth(std::function<void()> grown) {
+  std::lock_guard lock(mutex_);
+  on_growth_.push_back(std::move(grown));
+}
+
 account_ptr lease_ledger::open() { return std::make_shared<lease_account>(shared_from_this()); }
 
 uint64_t lease_account::room(uint64_t limit) const {
@@ -261,6 +266,7 @@ std::vector<bool> lease_ledger::leased(std::span<const object_place> places) {
 }
 
 void lease_account::add(std::span<const object_place> places, claim* from) {
+  std::vector<std::function<void()>> grown;
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     ++group_->changes_;
@@ -276,7 +282,12 @@ void lease_account::add(std::span<const object_place> places, claim* from) {
     group_->bytes_.fetch_add(more, std::memory_order_relaxed);
     if (from != nullptr)
       from->spend(more);
+    if (more != 0)
+      for (auto& each : std::exchange(group_->on_growth_, {}))
+        grown.push_back(std::move(each));
   });
+  for (const auto& each : grown)
+    each();
 }
 
 hold_ptr lease_account::charge(hold_ptr held) {

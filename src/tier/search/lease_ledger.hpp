@@ -14,6 +14,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -158,6 +159,11 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
   /// Bytes that leases hold now, without claims.
   uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
+  /// Calls `grown` once, after the next charge by which leases hold more bytes, on the thread of whoever charges and without
+  /// the lock. A charge that `bytes` does not include yet when this returns counts as the next. Each caller waits for its
+  /// call before it asks again, so that there are only as many of them as callers.
+  void notify_of_growth(std::function<void()> grown);
+
   /// Parallel to the places: true where an object is leased already, by anybody. Another lease on it takes no
   /// memory, so it is not limited.
   std::vector<bool> leased(std::span<const object_place> places);
@@ -172,6 +178,7 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
   std::atomic<uint64_t> bytes_{0};
   uint64_t claimed_ = 0;
   uint64_t changes_ = 0;
+  std::vector<std::function<void()>> on_growth_;
 };
 using ledger_ptr = std::shared_ptr<lease_ledger>;
 

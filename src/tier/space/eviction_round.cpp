@@ -179,7 +179,7 @@ object_departures::eviction eviction_round::evict(residency& objects, const std:
   return evicted;
 }
 
-void eviction_round::give_up(std::string why) { fail(0, {std::move(why), 0, false}); }
+void eviction_round::give_up(std::string why) { fail(0, {std::move(why), 0, 0}); }
 
 void eviction_round::fail(uint64_t number, residency::holders holders) {
   stage_ = stage::idle;

@@ -105,10 +105,13 @@ class eviction_round {
   std::string holders() const { return failure_ ? failure_->holders.text : std::string(); }
   /// True if the last round failed and a request for `bytes` of `capacity` can only wait for the end of leases.
   bool only_leases_end(uint64_t bytes, uint64_t capacity) const {
-    return failure_ && (failure_->holders.only_leases || failure_->holders.leased_bytes + bytes > capacity);
+    return failure_ && (failure_->holders.only_leases() || failure_->holders.leased_bytes + bytes > capacity);
   }
 
   // ---- for the tier ----
+
+  /// True if the round failed while transfers held something.
+  bool transfers_held() const { return failure_ && failure_->holders.transfer_bytes != 0; }
 
   /// asked: returns the request to the policy. Each time it is for more bytes, if the victims named before
   /// were not enough.

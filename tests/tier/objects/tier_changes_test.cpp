@@ -36,6 +36,14 @@ struct TierChanges : ::testing::Test {
     tier.free(freed);
     return tier.drain_news();
   }
+  /// A round for which the policy names nothing; false: it has succeeded.
+  bool fails(std::shared_ptr<eviction_round> round) {
+    tier.begin(std::move(round));
+    tier.question();
+    tier.choose(named({}));
+    tier.evict();
+    return tier.take_ended()->failed();
+  }
   /// Makes a round of an allocator without free space that wants `bytes`.
   static std::shared_ptr<eviction_round> round_for(uint64_t bytes) {
     auto space = make_allocator("free_list", {.capacity_bytes = 4 * page});
@@ -219,6 +227,59 @@ TEST_F(TierChanges, AfterAFailedRoundTheAllocatorIsToldOnceThatSomethingCanBeEvi
   EXPECT_FALSE(tier.drain_news().evictable) << "nothing failed since";
 }
 
+TEST_F(TierChanges, AfterAFailedRoundWhoeverWaitsIsToldOnceThatLeasesAloneHoldWhatTransfersHeld) {
+  auto ledger = std::make_shared<lease_ledger>();
+  tier.objects().charges(ledger);
+  store(0, 2);
+  auto all = tier.objects().probe({chain(0, 2), true, false}).places;
+  tier.drain_news();
+  EXPECT_FALSE(tier.waits_for_transfers());
+  ASSERT_TRUE(fails(round_for(page)));
+  EXPECT_TRUE(tier.waits_for_transfers());
+  EXPECT_TRUE(tier.drain_news().empty());
+  auto client = ledger->open();
+  auto first = client->charge(std::make_shared<object_hold>(nullptr, std::vector{all.front()}));
+  EXPECT_TRUE(tier.drain_news().empty()) << "a transfer holds the other one";
+  auto second = client->charge(std::make_shared<object_hold>(nullptr, std::vector{all.back()}));
+  auto news = tier.drain_news();
+  EXPECT_TRUE(news.changed);
+  EXPECT_TRUE(news.evictable);
+  EXPECT_FALSE(tier.waits_for_transfers());
+  ASSERT_TRUE(fails(round_for(page)));
+  EXPECT_FALSE(tier.waits_for_transfers()) << "only leases hold";
+  EXPECT_TRUE(tier.drain_news().empty());
+}
+
+TEST_F(TierChanges, OfARoundOfATenantTheAllocatorIsNotTold) {
+  auto ledger = std::make_shared<lease_ledger>();
+  tier.objects().charges(ledger);
+  store(0, 1);
+  auto place = tier.objects().probe({chain(0, 1), true, false}).places.front();
+  tier.drain_news();
+  auto own = std::make_shared<eviction_round>();
+  own->ask_own(tenant_id{1}, page, page, 0);
+  tier.begin(own);
+  tier.question();
+  tier.choose(named({}));
+  ASSERT_TRUE(tier.take_ended()->failed());
+  EXPECT_TRUE(tier.waits_for_transfers());
+  auto lease = ledger->open()->charge(std::make_shared<object_hold>(nullptr, std::vector{place}));
+  auto news = tier.drain_news();
+  EXPECT_TRUE(news.changed) << "which the tenant's requests are told";
+  EXPECT_FALSE(news.evictable);
+}
+
+TEST_F(TierChanges, NobodyWaitsForTransfersOnceSomethingCanBeEvicted) {
+  tier.objects().charges(std::make_shared<lease_ledger>());
+  store(0, 1);
+  auto held = hold(0);
+  tier.drain_news();
+  ASSERT_TRUE(fails(round_for(page)));
+  tier.objects().release(held);
+  tier.drain_news();
+  EXPECT_FALSE(tier.waits_for_transfers());
+}
+
 TEST_F(TierChanges, WithoutAPolicyTheRoundFails) {
   tier.begin(round_for(page));
   tier.question();
@@ -227,6 +288,7 @@ TEST_F(TierChanges, WithoutAPolicyTheRoundFails) {
   auto ended = tier.take_ended();
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->holders(), "the eviction policy has ended");
+  EXPECT_FALSE(tier.waits_for_transfers()) << "it would end like this again and again";
 }
 
 } // namespace tier_changes_test

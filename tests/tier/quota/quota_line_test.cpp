@@ -43,7 +43,9 @@ struct QuotaLine : ::testing::Test {
     });
     return told;
   }
-  static residency::holders held(bool only_leases = false) { return {"leases hold it", 0, only_leases}; }
+  static residency::holders held(bool only_leases = false) {
+    return {"leases hold it", 1, only_leases ? 0U : 1U};
+  }
 };
 
 } // namespace

@@ -70,6 +70,31 @@ TEST_F(LeaseLedger, AHoldOfManyObjectsEndsElsewhere) {
   EXPECT_EQ(group->bytes(), 0u) << "at once";
 }
 
+TEST_F(LeaseLedger, NotifiesEachWhoAskedOnceThatLeasesGrew) {
+  size_t first = 0, second = 0;
+  ledger->notify_of_growth([&] { first += ledger->now().bytes; }); // takes the lock
+  ledger->notify_of_growth([&] { ++second; });
+  EXPECT_EQ(first, 0u);
+  auto lease = one->charge(held(1, 4));
+  EXPECT_EQ(first, 40u);
+  EXPECT_EQ(second, 1u);
+  auto more = two->charge(held(5, 4));
+  EXPECT_EQ(first, 40u) << "it has not asked again";
+  EXPECT_EQ(second, 1u);
+}
+
+TEST_F(LeaseLedger, DoesNotGrowByWhatIsLeasedAlready) {
+  bool grown = false;
+  auto lease = one->charge(held(1, 4));
+  ledger->notify_of_growth([&] { grown = true; });
+  auto again = two->charge(held(1, 4));
+  again.reset();
+  lease.reset();
+  EXPECT_FALSE(grown);
+  lease = two->charge(held(4, 2));
+  EXPECT_TRUE(grown);
+}
+
 TEST_F(LeaseLedger, AbsentPlacesCostNothing) {
   auto some = std::make_shared<object_hold>(release_sink_ptr{},
                                             std::vector<object_place>{{}, {object_id{7}, 0, 8, 10}, {}});
