@@ -2,6 +2,7 @@
 // its space stays usable.
 #include "bench/baseline_spaces.hpp"
 #include "bench/benchmark.hpp"
+#include "bench/sizes.hpp"
 #include "memory/allocator.hpp"
 
 #include <algorithm>
@@ -12,10 +13,10 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t kib = 1024;
 constexpr uint64_t arena_bytes = 32ULL << 30;
-constexpr uint64_t header_bytes = 4 * kib; ///< header in front of each object, so no extent is a power of two
-constexpr int calls = 1'000'000;           ///< measured calls, both with a clock and without
+constexpr uint64_t alloc_header_bytes =
+    4 * kib;                     ///< header in front of each object, so no extent is a power of two
+constexpr int calls = 1'000'000; ///< measured calls, both with a clock and without
 constexpr double full = 0.8;
 
 struct workload {
@@ -156,7 +157,7 @@ void alloc_mixed(const settings& options, const reporter& report) {
   for (const workload& mix : mixes) {
     std::vector<uint64_t> sizes;
     for (uint64_t payload : mix.payloads)
-      sizes.push_back(payload + header_bytes);
+      sizes.push_back(payload + alloc_header_bytes);
     for (std::string name :
          {"buffer", "free_list", "mixed", "size_class", "tlsf_baseline", "buddy_baseline"}) {
       uint64_t seed = 0;

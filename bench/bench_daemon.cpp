@@ -13,7 +13,7 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr double patience_seconds = 60;
+constexpr double daemon_patience_seconds = 60;
 
 /// Returns the bytes of the process in shared memory.
 uint64_t shared_bytes_of(pid_t process) {
@@ -52,7 +52,7 @@ void bench_daemon::wait_until_settled(bool disk) {
   uint64_t wanted = tier_of(observer, "host").capacity_bytes;
   for (double begin = seconds_now(); shared_bytes_of(pid()) < wanted;
        std::this_thread::sleep_for(std::chrono::milliseconds(1)))
-    if (seconds_now() - begin > patience_seconds)
+    if (seconds_now() - begin > daemon_patience_seconds)
       give_up("the daemon's arena is not in memory: " + std::to_string(shared_bytes_of(pid())) +
               " bytes of " + std::to_string(wanted));
 }

@@ -7,6 +7,7 @@
 #include "bench/crowd.hpp"
 #include "bench/processor_time.hpp"
 #include "bench/shared_memory.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 
 #include <ctime>
@@ -15,7 +16,6 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t mib = 1ULL << 20;
 constexpr size_t cpu_objects = 256; // objects of 1 MiB
 constexpr size_t cpu_chunks = 128;
 constexpr int cpu_lookups = 4000;

@@ -3,6 +3,7 @@
 #include "bench/bare_disk.hpp"
 #include "bench/disk_group.hpp"
 #include "bench/fio.hpp"
+#include "bench/sizes.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -16,9 +17,7 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t kib = 1ULL << 10;
-constexpr uint64_t mib = 1ULL << 20;
-constexpr uint64_t total_bytes = 1ULL << 30;
+constexpr uint64_t disk_total_bytes = 1ULL << 30;
 constexpr uint64_t sizes[] = {256 * kib, mib, 4 * mib, 16 * mib};
 
 double gigabytes(double bytes_a_second) { return bytes_a_second / 1e9; }
@@ -62,19 +61,19 @@ void report_disk_figures(const reporter& report, const std::string& name, const 
   }
 }
 
-/// Writes a fallocated file of `total_bytes`: the first pass, and the next one.
+/// Writes a fallocated file of `disk_total_bytes`: the first pass, and the next one.
 std::pair<bare_rates, bare_rates> bare_writes(const settings& options, uint32_t block_bytes,
                                               uint64_t memory_bytes) {
   std::pair<bare_rates, bare_rates> passes;
   auto write = [&](uint64_t memory, double bare_rates::*rate) {
-    bare_disk bare(options.folder, total_bytes, block_bytes, memory);
+    bare_disk bare(options.folder, disk_total_bytes, block_bytes, memory);
     passes.first.*rate = bare.write_all();
     passes.second.*rate = bare.write_all();
   };
   write(memory_bytes, &bare_rates::alike);
   write(0, &bare_rates::small);
-  bare_disk fresh(options.folder, total_bytes, block_bytes);
-  fio_job job{.file = fresh.path(), .bytes = total_bytes, .block_bytes = block_bytes, .writes = true};
+  bare_disk fresh(options.folder, disk_total_bytes, block_bytes);
+  fio_job job{.file = fresh.path(), .bytes = disk_total_bytes, .block_bytes = block_bytes, .writes = true};
   passes.first.fio = fio_rate(job);
   passes.second.fio = fio_rate(job);
   return passes;
@@ -139,7 +138,7 @@ class store_burst {
 void disk_load(const settings& options, const reporter& report) {
   for (uint64_t object_bytes : sizes) {
     // A pass must exceed what requests read ahead and what host memory keeps, or bytes would come from there.
-    uint64_t pass_bytes = std::max(total_bytes, 256 * object_bytes);
+    uint64_t pass_bytes = std::max(disk_total_bytes, 256 * object_bytes);
     size_t objects = pass_bytes / object_bytes;
     uint64_t host_bytes = 4 * disk_depth * object_bytes;
     auto block_bytes = static_cast<uint32_t>(object_bytes);
@@ -166,7 +165,7 @@ void disk_load(const settings& options, const reporter& report) {
 void disk_store(const settings& options, const reporter& report) {
   for (uint64_t object_bytes : sizes) {
     constexpr uint64_t host_bytes = 512 * mib;
-    size_t objects = total_bytes / object_bytes;
+    size_t objects = disk_total_bytes / object_bytes;
     auto sides = interleave(
         options.rounds,
         [&] {
@@ -190,7 +189,7 @@ void disk_store(const settings& options, const reporter& report) {
 }
 
 void disk_mixed(const settings& options, const reporter& report) {
-  constexpr uint64_t read_bytes = total_bytes / 2;
+  constexpr uint64_t read_bytes = disk_total_bytes / 2;
   for (uint64_t object_bytes : {mib, 4 * mib}) {
     size_t objects = read_bytes / object_bytes;
     // Has room for the burst in addition to what is read, which stays because it is used.

@@ -12,12 +12,12 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t header_bytes = 4096; // header in front of each object
+constexpr uint64_t disk_group_header_bytes = 4096; // header in front of each object
 
 /// Adds what the store itself needs of its file: superblock, journal and checkpoints take less than 1 %.
 uint64_t with_metadata(uint64_t bytes) { return bytes / 4096 * 41 / 40 * 4096 + (8ULL << 20); }
 
-constexpr double patience_seconds = 60;
+constexpr double disk_group_patience_seconds = 60;
 
 void a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
@@ -26,8 +26,9 @@ void a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,
                        uint64_t host_bytes)
     : object_bytes_(object_bytes), host_bytes_(host_bytes),
-      daemon_(options, {.host_bytes = host_bytes,
-                        .disk_bytes = with_metadata(disk_objects * (object_bytes + header_bytes))}),
+      daemon_(options,
+              {.host_bytes = host_bytes,
+               .disk_bytes = with_metadata(disk_objects * (object_bytes + disk_group_header_bytes))}),
       connection_(connect(daemon_.socket())),
       space_(must(connection_.open_space(space_of(object_bytes)), "opening a space")),
       memory_(must(client::region::create("terrace-bench", disk_depth * object_bytes), "making a region")) {
@@ -83,7 +84,7 @@ std::vector<digest> disk_group::store_chain(client::connection& client, const cl
 void disk_group::wait_for_written(uint64_t before, uint64_t bytes) {
   double begin = seconds_now();
   for (uint64_t written = 0; written < bytes; written = tier_of(connection_, "disk").bytes_written - before) {
-    if (seconds_now() - begin > patience_seconds)
+    if (seconds_now() - begin > disk_group_patience_seconds)
       give_up("the disk tier has written " + std::to_string(written) + " of " + std::to_string(bytes) +
               " bytes that were stored");
     a_moment();

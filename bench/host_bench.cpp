@@ -18,8 +18,8 @@ constexpr uint64_t object_bytes = 4ULL << 20;
 const size_t depth = copies_in_flight();
 constexpr size_t leased_at_once = 4; ///< objects that a client copies itself under one lease
 // 320 MiB: more than the caches, and less than leases may hold of a default daemon's memory.
-constexpr size_t objects = 80;
-constexpr uint64_t total_bytes = objects * object_bytes;
+constexpr size_t host_objects = 80;
+constexpr uint64_t host_total_bytes = host_objects * object_bytes;
 
 double gigabytes(uint64_t bytes, double seconds) { return static_cast<double>(bytes) / 1e9 / seconds; }
 
@@ -27,8 +27,8 @@ double gigabytes(uint64_t bytes, double seconds) { return static_cast<double>(by
 std::vector<double> bare_copies(size_t threads, std::span<uint8_t> to, std::span<const uint8_t> from) {
   std::vector<double> rates;
   for (uint64_t call : {object_bytes, uint64_t{memory_copy_part_bytes}})
-    rates.push_back(
-        gigabytes(total_bytes, seconds_to_copy({total_bytes, object_bytes, threads, call}, to, from)));
+    rates.push_back(gigabytes(host_total_bytes,
+                              seconds_to_copy({host_total_bytes, object_bytes, threads, call}, to, from)));
   return rates;
 }
 
@@ -59,7 +59,7 @@ struct group {
 // In a mapped group, this process takes a lease for every few objects and copies them.
 void load_mapped(const settings& options, const reporter& report) {
   group g(options, false);
-  auto chain = digests_of(objects, 4);
+  auto chain = digests_of(host_objects, 4);
   store_chain(g.connection, g.space, chain, g.region, object_bytes);
   wait_until_written(g.connection);
   shared_memory target(leased_at_once * object_bytes);
@@ -75,13 +75,13 @@ void load_mapped(const settings& options, const reporter& report) {
   auto value = [&] {
     double seconds = seconds_of([&] {
       auto hit = lookup(true);
-      if (hit.found_chunks != objects)
+      if (hit.found_chunks != host_objects)
         give_up("a stored chunk was not found");
-      for (uint32_t first = 0; first < objects; first += leased_at_once)
+      for (uint32_t first = 0; first < host_objects; first += leased_at_once)
         must(g.connection.load_under_lease(hit.held, {.first = first, .count = leased_at_once}, into),
              "loading");
     });
-    return std::vector(2, gigabytes(total_bytes, seconds));
+    return std::vector(2, gigabytes(host_total_bytes, seconds));
   };
   auto hit = lookup(true); // the lease is held, so that the limit copies from where the objects really are
   auto located = must(g.connection.read_lease(hit.held.id()), "reading a lease");
@@ -89,11 +89,11 @@ void load_mapped(const settings& options, const reporter& report) {
     std::vector<double> rates;
     for (uint64_t call : {object_bytes, uint64_t{memory_copy_part_bytes}}) {
       double seconds = seconds_of([&] {
-        for (size_t i = 0; i < objects; ++i)
+        for (size_t i = 0; i < host_objects; ++i)
           for (uint64_t done = 0; done < object_bytes; done += call)
             std::memcpy(into[i % leased_at_once].data() + done, located.objects[i].data() + done, call);
       });
-      rates.push_back(gigabytes(total_bytes, seconds));
+      rates.push_back(gigabytes(host_total_bytes, seconds));
     }
     return rates;
   };
@@ -107,7 +107,7 @@ template <class Submit>
 double pipelined(Submit&& submit) {
   return seconds_of([&] {
     std::deque<decltype(submit(size_t{0}))> under_way;
-    for (size_t i = 0; i < objects; ++i) {
+    for (size_t i = 0; i < host_objects; ++i) {
       if (under_way.size() == depth) {
         must(under_way.front().wait(), "waiting");
         under_way.pop_front();
@@ -122,10 +122,10 @@ double pipelined(Submit&& submit) {
 // In an isolated group, the daemon copies into a region.
 void load_isolated(const settings& options, const reporter& report) {
   group g(options, true);
-  auto chain = digests_of(objects, 5);
+  auto chain = digests_of(host_objects, 5);
   store_chain(g.connection, g.space, chain, g.region, object_bytes);
   wait_until_written(g.connection);
-  shared_memory arena(total_bytes), target(depth * object_bytes);
+  shared_memory arena(host_total_bytes), target(depth * object_bytes);
   auto value = [&] {
     double seconds = pipelined([&](size_t i) {
       client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
@@ -137,7 +137,7 @@ void load_isolated(const settings& options, const reporter& report) {
       request.runs = {&run, 1};
       return must(g.connection.async().load(request), "loading");
     });
-    return std::vector(2, gigabytes(total_bytes, seconds));
+    return std::vector(2, gigabytes(host_total_bytes, seconds));
   };
   value();
   report_both(report,
@@ -155,10 +155,10 @@ void host_load(const settings& options, const reporter& report) {
 
 void host_store(const settings& options, const reporter& report) {
   group g(options, false);
-  shared_memory arena(total_bytes);
+  shared_memory arena(host_total_bytes);
   uint64_t seed = 100;
   auto value = [&] {
-    auto fresh = digests_of(objects, ++seed); // the arena fills, and from then on each store evicts
+    auto fresh = digests_of(host_objects, ++seed); // the arena fills, and from then on each store evicts
     double seconds = pipelined([&](size_t i) {
       client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
       client::store_request request;
@@ -170,7 +170,7 @@ void host_store(const settings& options, const reporter& report) {
     });
     wait_until_written(
         g.connection); // the time counts for the next stores, and after the last one for the disk
-    return std::vector(2, gigabytes(total_bytes, seconds));
+    return std::vector(2, gigabytes(host_total_bytes, seconds));
   };
   for (int i = 0; i < 3; ++i)
     value();

@@ -6,6 +6,7 @@
 #include "bench/load_generator.hpp"
 #include "bench/placement.hpp"
 #include "bench/raw_space.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 #include "tests/support/child_process.hpp"
 
@@ -20,9 +21,8 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t small_object = 4096;
-constexpr size_t chunks = 128;
-constexpr double round_seconds = 1.0;
+constexpr size_t imbalance_chunks = 128;
+constexpr double imbalance_round_seconds = 1.0;
 
 constexpr size_t heavy_chunks = 4096;
 constexpr size_t heavy_connections = 8;
@@ -36,7 +36,7 @@ class heavy_clients {
       ours.reset();
       uint8_t word;
       while (read_all(fd, {&word, 1})) {
-        requests_per_second(sockets, frame, answer_bytes, round_seconds);
+        requests_per_second(sockets, frame, answer_bytes, imbalance_round_seconds);
         write_all(fd, {&word, 1});
       }
     });
@@ -99,7 +99,7 @@ class light_client {
 sides beside_and_alone(const settings& options, heavy_clients& others, const std::function<void()>& work) {
   auto p99 = [&] {
     std::vector<double> samples;
-    for (double end = seconds_now() + round_seconds; seconds_now() < end;)
+    for (double end = seconds_now() + imbalance_round_seconds; seconds_now() < end;)
       samples.push_back(seconds_of(work) * 1e6);
     return percentile(std::move(samples), 0.99);
   };
@@ -130,7 +130,7 @@ void measure_imbalance(const settings& options, const reporter& report, uint32_t
   auto spec = space_of(small_object);
   auto many = digests_of(heavy_chunks, 3);
   store_small(daemon.socket(), spec, many);
-  auto few = std::vector(many.begin(), many.begin() + chunks);
+  auto few = std::vector(many.begin(), many.begin() + imbalance_chunks);
 
   // Connects clients until enough have the same worker.
   std::vector<unique_fd> heavy, rest;

@@ -13,7 +13,7 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t chunks = 10'000'000;
+constexpr uint64_t index_chunks = 10'000'000;
 constexpr size_t prefix_chunks = 512;
 constexpr int lookups = 2'000; ///< lookups per round
 
@@ -41,14 +41,14 @@ struct filled {
 std::unique_ptr<filled> fill() {
   auto made = std::make_unique<filled>();
   double before = allocated();
-  for (uint64_t n = 0; n < chunks; ++n) {
+  for (uint64_t n = 0; n < index_chunks; ++n) {
     new_resident object{key_of(n), to_entry_key(key_of(n - 1)), n * 4096, 4096, 4096};
     double begin = seconds_now();
     made->table.publish(made->table.insert(object));
     made->longest_us = std::max(made->longest_us, (seconds_now() - begin) * 1e6);
   }
   double mapped = static_cast<double>(made->table.allocated_bytes()); // added to what the allocator has given
-  made->bytes_per_chunk = (allocated() - before + mapped) / static_cast<double>(chunks);
+  made->bytes_per_chunk = (allocated() - before + mapped) / static_cast<double>(index_chunks);
   return made;
 }
 
@@ -75,7 +75,7 @@ std::vector<double> quantiles(std::mt19937_64& random, F&& look_up) {
   std::vector<double> us;
   for (int i = 0; i < lookups; ++i) {
     for (size_t n = 0; n < prefix_chunks; ++n) {
-      numbers[n] = random() % chunks;
+      numbers[n] = random() % index_chunks;
       keys[n] = key_of(numbers[n]);
     }
     us.push_back(seconds_of([&] { look_up(numbers, keys); }) * 1e6);
@@ -111,8 +111,8 @@ void index_cost(const settings& options, const reporter& report) {
           .absolute = true,
           .bounded = false});
 
-  auto lines = std::make_unique_for_overwrite<line[]>(chunks);
-  for (uint64_t n = 0; n < chunks; ++n)
+  auto lines = std::make_unique_for_overwrite<line[]>(index_chunks);
+  for (uint64_t n = 0; n < index_chunks; ++n)
     lines[n].fill(n);
   std::mt19937_64 random(1);
   std::vector<object_id> ids(prefix_chunks);

@@ -4,6 +4,7 @@
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 
 #include <cstring>
@@ -15,10 +16,9 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t small_object = 4096;
 constexpr size_t token_count = 131'072;
 constexpr size_t chunk_count = token_count / 256;
-constexpr int lookups_a_round = 50;
+constexpr int known_tokens_lookups_a_round = 50;
 constexpr int known_after = 20; ///< lookups
 
 std::vector<uint32_t> some_tokens() {
@@ -61,8 +61,9 @@ void lookup_tokens_warm(const settings& options, const reporter& report) {
   place(echo.server(), 1);
   microseconds_each(known_after, ask);
   auto sides = interleave(
-      options.rounds, [&] { return std::vector{median(microseconds_each(lookups_a_round, ask))}; },
-      [&] { return std::vector{median(microseconds_each(lookups_a_round, bare))}; });
+      options.rounds,
+      [&] { return std::vector{median(microseconds_each(known_tokens_lookups_a_round, ask))}; },
+      [&] { return std::vector{median(microseconds_each(known_tokens_lookups_a_round, bare))}; });
   release(::getpid());
   report(sides.judged({.name = "lookup_tokens_warm", .unit = "us", .floor = 2.0, .aim = 1.4}));
 }
@@ -86,7 +87,7 @@ void lookup_tokens_cold(const settings& options, const reporter& report) {
     spec.algorithm = c.algorithm;
     spec.hash_block_tokens = c.block_tokens;
     auto round = [&](client::connection& to, const client::space& in) {
-      return std::vector{median(microseconds_each(lookups_a_round, [&] {
+      return std::vector{median(microseconds_each(known_tokens_lookups_a_round, [&] {
         ++tokens[0]; // the prompt differs from its first block on
         must(to.lookup({.in = in, .what = client::prefix::of_tokens(tokens)}), "looking up");
       }))};

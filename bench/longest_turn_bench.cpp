@@ -3,6 +3,7 @@
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/processor_time.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 #include "tests/support/child_process.hpp"
 
@@ -17,9 +18,8 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t small_object = 4096;
 constexpr size_t many_objects = 8'192;
-constexpr double round_seconds = 2.0;
+constexpr double longest_turn_round_seconds = 2.0;
 constexpr size_t prompt_tokens = 2'097'152; ///< as many tokens as a prompt may have
 
 /// Chunks so small that a prompt may have 65,536 of them.
@@ -223,7 +223,7 @@ constexpr attack attacks[] = {{"longest_turn_hash_blocks", hash_blocks},
 /// Returns the p99 of successive round trips, in us.
 double p99_of(const std::function<void()>& round_trip) {
   std::vector<double> samples;
-  for (double end = seconds_now() + round_seconds; seconds_now() < end;)
+  for (double end = seconds_now() + longest_turn_round_seconds; seconds_now() < end;)
     samples.push_back(seconds_of(round_trip) * 1e6);
   return percentile(std::move(samples), 0.99);
 }

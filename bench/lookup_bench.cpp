@@ -5,6 +5,7 @@
 #include "bench/benchmark.hpp"
 #include "bench/byte_meter.hpp"
 #include "bench/placement.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 
 #include <optional>
@@ -15,8 +16,7 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t small_object = 4096;
-constexpr size_t chunks = 128;
+constexpr size_t lookup_chunks = 128;
 constexpr int lookups_a_round = 2000;
 constexpr int warm_up = 500;
 
@@ -43,7 +43,7 @@ class stored_chain {
   explicit stored_chain(const settings& options)
       : daemon_(options), connection_(connect(daemon_.socket())),
         space_(must(connection_.open_space(space_of(small_object)), "opening a space")),
-        digests_(digests_of(chunks, 1)) {
+        digests_(digests_of(lookup_chunks, 1)) {
     auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
     auto region = must(connection_.register_region(memory), "registering a region");
     store_chain(connection_, space_, digests_, region, small_object);
@@ -62,7 +62,7 @@ class stored_chain {
         by.lookup(
             {.in = in, .what = client::prefix::of_digests(digests_), .lease = lease, .options = options}),
         "looking up");
-    if (found.found_chunks != chunks)
+    if (found.found_chunks != lookup_chunks)
       give_up("a stored chunk was not found");
     return found;
   }
@@ -161,13 +161,14 @@ void lookup_inference(const settings& options, const reporter& report) {
 void lookup_disk(const settings& options, const reporter& report) {
   stored_chain stored(options);
   client::prompt_request second_half{
-      .in = stored.space(), .what = client::prefix::of_digests(stored.digests().subspan(chunks / 2))};
+      .in = stored.space(), .what = client::prefix::of_digests(stored.digests().subspan(lookup_chunks / 2))};
   must(stored.connection().admin().move(second_half, tier_kind::disk), "moving to disk");
   for (bool lease : {false, true})
     measure_lookups(options, report, lease ? "lookup_disk_leased" : "lookup_disk", stored, 1, false,
                     [&](client::connection& by, const client::space& in) {
                       auto found = stored.look_up(by, in, lease);
-                      if (found.tiers[0] != tier_kind::host || found.tiers[chunks - 1] != tier_kind::disk)
+                      if (found.tiers[0] != tier_kind::host ||
+                          found.tiers[lookup_chunks - 1] != tier_kind::disk)
                         give_up("the chain's second half is not on disk, or its first is not in memory");
                     });
 }

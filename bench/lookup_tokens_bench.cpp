@@ -5,6 +5,7 @@
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 
 #include <random>
@@ -14,8 +15,6 @@
 namespace terrace::bench {
 
 namespace {
-
-constexpr uint64_t small_object = 4096;
 
 constexpr size_t token_count = 131'072;
 constexpr int token_lookups_a_round = 100;

@@ -8,6 +8,7 @@
 #include "bench/crowd.hpp"
 #include "bench/raw_space.hpp"
 #include "bench/shared_memory.hpp"
+#include "bench/sizes.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -20,8 +21,7 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t mib = 1ULL << 20;
-constexpr double round_seconds = 1.0;
+constexpr double overload_round_seconds = 1.0;
 
 // ---- clients of one group ----
 
@@ -64,7 +64,7 @@ double least_share(std::vector<puller>& clients) {
   std::vector<std::function<void()>> work;
   for (auto& each : clients)
     work.push_back([&each] { each.pull(); });
-  work_together(work, round_seconds);
+  work_together(work, overload_round_seconds);
   std::vector<double> bytes;
   for (auto& each : clients)
     bytes.push_back(static_cast<double>(each.take_bytes()));
@@ -136,7 +136,7 @@ std::vector<double> lookups_and_loads(crowd_client& by, const std::vector<digest
                       by.finish(under_way);
                     }));
   });
-  work_together(work, round_seconds);
+  work_together(work, overload_round_seconds);
   return {percentile(lookups, 0.5), percentile(lookups, 0.99), percentile(loads, 0.5),
           percentile(loads, 0.99)};
 }
@@ -187,7 +187,7 @@ class storing_client {
 std::vector<double> beside(const std::function<void()>& ask, std::vector<std::function<void()>> others) {
   std::vector<double> samples;
   others.push_back([&] { samples.push_back(1e6 * seconds_of(ask)); });
-  work_together(others, round_seconds);
+  work_together(others, overload_round_seconds);
   return {percentile(samples, 0.5), percentile(samples, 0.99)};
 }
 
@@ -255,7 +255,7 @@ class conversing_crowd {
     std::vector<std::function<void()>> work;
     for (auto& each : clients_)
       work.push_back([&each] { each->work(); });
-    double seconds = seconds_of([&] { work_together(work, round_seconds); });
+    double seconds = seconds_of([&] { work_together(work, overload_round_seconds); });
     uint64_t bytes = 0;
     for (auto& each : clients_)
       bytes += each->take_bytes();
@@ -269,7 +269,6 @@ class conversing_crowd {
 
 void measure_lookups_under_store(const settings& options, const reporter& report, const std::string& name,
                                  bool with_disk) {
-  constexpr uint64_t small_object = 4096;
   bench_daemon daemon(options, {.disk = with_disk});
   auto connection = connect(daemon.socket());
   auto spec = space_of(small_object);

@@ -2,6 +2,7 @@
 // that a prefetch takes to end.
 #include "bench/bare_disk.hpp"
 #include "bench/disk_group.hpp"
+#include "bench/sizes.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,21 +13,20 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t mib = 1ULL << 20;
-constexpr uint32_t objects = 256;
-constexpr uint64_t total_bytes = objects * mib;
-constexpr uint64_t host_bytes = 4 * total_bytes; // the default; a prefetch takes at most half of it
+constexpr uint32_t pipeline_objects = 256;
+constexpr uint64_t pipeline_total_bytes = pipeline_objects * mib;
+constexpr uint64_t host_bytes = 4 * pipeline_total_bytes; // the default; a prefetch takes at most half of it
 
 /// A chain of objects that are only on disk, and a client with a region for all of them.
 class cold_chain {
  public:
   explicit cold_chain(const settings& options)
-      : group_(options, mib, 2 * objects, host_bytes), client_(connect(group_.socket())),
+      : group_(options, mib, 2 * pipeline_objects, host_bytes), client_(connect(group_.socket())),
         space_(must(client_.open_space(space_of(mib)), "opening a space")),
-        memory_(must(client::region::create("terrace-pipeline", total_bytes), "making a region")) {
+        memory_(must(client::region::create("terrace-pipeline", pipeline_total_bytes), "making a region")) {
     std::memset(memory_.data(), 0x3c, memory_.size());
     region_ = must(client_.register_region(memory_), "registering a region");
-    for (uint64_t i = 0; i < objects; ++i)
+    for (uint64_t i = 0; i < pipeline_objects; ++i)
       runs_.push_back({.offset = i * mib, .bytes = mib});
     chain_ = group_.store_chain(client_, space_, region_, runs_);
   }
@@ -61,7 +61,7 @@ class cold_chain {
   }
 
   void expect_all(client::ticket<client::load_result>& loading) {
-    if (must(loading.wait(), "loading").delivered_chunks != objects)
+    if (must(loading.wait(), "loading").delivered_chunks != pipeline_objects)
       give_up("a chunk that was written to disk was not delivered");
     held_.release();
   }
@@ -83,10 +83,11 @@ class cold_chain {
 
 /// Returns the slower time of reading the bytes from the daemon's own file and of copying them once.
 double slower_half(const disk_group& group) {
-  auto bare = bare_disk::on(group.file(), group.extents_begin(), total_bytes, mib, host_bytes);
-  double read = static_cast<double>(total_bytes) / bare.read_all();
-  shared_memory from(total_bytes), to(total_bytes);
-  double copied = seconds_of([&] { std::memcpy(to.bytes().data(), from.bytes().data(), total_bytes); });
+  auto bare = bare_disk::on(group.file(), group.extents_begin(), pipeline_total_bytes, mib, host_bytes);
+  double read = static_cast<double>(pipeline_total_bytes) / bare.read_all();
+  shared_memory from(pipeline_total_bytes), to(pipeline_total_bytes);
+  double copied =
+      seconds_of([&] { std::memcpy(to.bytes().data(), from.bytes().data(), pipeline_total_bytes); });
   return std::max(read, copied);
 }
 
@@ -110,7 +111,7 @@ void prefetch_pipeline(const settings& options, const reporter& report) {
     auto ahead = chain.prefetch();
     auto loading = chain.load();
     chain.expect_all(loading);
-    if (must(ahead.wait(), "prefetching").expected_chunks != objects)
+    if (must(ahead.wait(), "prefetching").expected_chunks != pipeline_objects)
       give_up("host memory has no room for the prefetch");
   });
 }

@@ -8,6 +8,7 @@
 #include "bench/load_generator.hpp"
 #include "bench/raw_space.hpp"
 #include "bench/shared_memory.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 
 #include <deque>
@@ -23,7 +24,6 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t mib = 1ULL << 20;
 constexpr size_t scaling_chunks = 128;
 constexpr size_t connections_a_worker = 32;
 constexpr double scaling_seconds = 1.0;

@@ -3,6 +3,7 @@
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
 #include "bench/processor_time.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 #include "group/session_turn.hpp"
 #include "index/prefix_hasher.hpp"
@@ -20,7 +21,6 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t small_object = 4096;
 constexpr size_t new_tokens = 512;
 constexpr int turns_a_round = 2000;
 

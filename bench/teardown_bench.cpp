@@ -1,6 +1,7 @@
 // How long other clients wait while the memory of an ended client is released.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 #include "tests/support/child_process.hpp"
 
@@ -10,9 +11,8 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t small_object = 4096;
-constexpr size_t chunks = 128;
-constexpr int lookups_a_round = 4000;
+constexpr size_t teardown_chunks = 128;
+constexpr int teardown_lookups_a_round = 4000;
 constexpr uint64_t region_bytes = 2ULL << 30; // touched, so that there is something to release
 
 /// A client with a large region that was written to; it runs until it is killed.
@@ -36,10 +36,10 @@ void teardown_latency(const settings& options, const reporter& report) {
   auto space = must(connection.open_space(space_of(small_object)), "opening a space");
   auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
   auto region = must(connection.register_region(memory), "registering a region");
-  auto digests = digests_of(chunks, 1);
+  auto digests = digests_of(teardown_chunks, 1);
   store_chain(connection, space, digests, region, small_object);
   auto look_up = [&] {
-    auto samples = microseconds_each(lookups_a_round, [&] {
+    auto samples = microseconds_each(teardown_lookups_a_round, [&] {
       must(connection.lookup({.in = space, .what = client::prefix::of_digests(digests)}), "looking up");
     });
     return std::vector{percentile(samples, 0.99), percentile(samples, 1)};

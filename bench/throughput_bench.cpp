@@ -4,23 +4,23 @@
 #include "bench/benchmark.hpp"
 #include "bench/load_generator.hpp"
 #include "bench/raw_space.hpp"
+#include "bench/sizes.hpp"
 #include "bench/workload.hpp"
 
 namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t small_object = 4096;
-constexpr size_t chunks = 128;
+constexpr size_t throughput_chunks = 128;
 constexpr int connections = 64;
-constexpr double round_seconds = 1.0;
+constexpr double throughput_round_seconds = 1.0;
 
 } // namespace
 
 void lookup_throughput(const settings& options, const reporter& report) {
   bench_daemon daemon(options, {.workers = 1});
   auto spec = space_of(small_object);
-  auto digests = digests_of(chunks, 2);
+  auto digests = digests_of(throughput_chunks, 2);
   store_small(daemon.socket(), spec, digests);
 
   std::vector<unique_fd> sockets;
@@ -38,8 +38,13 @@ void lookup_throughput(const settings& options, const reporter& report) {
   bare_echo_server echo(connections, frame.size(), answer_bytes);
   auto sides = interleave(
       options.rounds,
-      [&] { return std::vector{requests_per_second(sockets, frame, answer_bytes, round_seconds)}; },
-      [&] { return std::vector{requests_per_second(echo.clients(), frame, answer_bytes, round_seconds)}; });
+      [&] {
+        return std::vector{requests_per_second(sockets, frame, answer_bytes, throughput_round_seconds)};
+      },
+      [&] {
+        return std::vector{
+            requests_per_second(echo.clients(), frame, answer_bytes, throughput_round_seconds)};
+      });
   report(sides.judged({.name = "lookup_throughput",
                        .unit = "requests/s",
                        .floor = 0.4,

@@ -1,6 +1,8 @@
 #include "bench/workload.hpp"
+#include "bench/sizes.hpp"
 
 #include "bench/harness.hpp"
+#include "bench/sizes.hpp"
 
 #include <cstring>
 #include <random>
@@ -9,7 +11,7 @@
 namespace terrace::bench {
 
 namespace {
-constexpr double patience_seconds = 60;
+constexpr double workload_patience_seconds = 60;
 } // namespace
 
 client::space_spec space_of(uint64_t object_bytes) {
@@ -52,7 +54,6 @@ void store_chain(client::connection& to, const client::space& in, const std::vec
 
 void store_small(const std::string& socket_path, const client::space_spec& spec,
                  const std::vector<digest>& chain) {
-  constexpr uint64_t small_object = 4096;
   auto connection = connect(socket_path);
   auto space = must(connection.open_space(spec), "opening a space");
   auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
@@ -61,17 +62,17 @@ void store_small(const std::string& socket_path, const client::space_spec& spec,
   wait_until_written(connection);
 }
 
-void wait_for_disk(client::connection& to, double patience_seconds) {
+void wait_for_disk(client::connection& to, double workload_patience_seconds) {
   for (double begin = seconds_now(); tier_of(to, "disk").state != "ready";
        std::this_thread::sleep_for(std::chrono::milliseconds(1)))
-    if (seconds_now() - begin > patience_seconds)
+    if (seconds_now() - begin > workload_patience_seconds)
       give_up("the disk tier is not ready: " + tier_of(to, "disk").reason);
 }
 
 void wait_until_written(client::connection& to) {
   for (double begin = seconds_now(); tier_of(to, "host").leased_objects != 0;
        std::this_thread::sleep_for(std::chrono::milliseconds(5)))
-    if (seconds_now() - begin > patience_seconds)
+    if (seconds_now() - begin > workload_patience_seconds)
       give_up("what was stored is still not on disk");
 }
 
