@@ -130,13 +130,12 @@ class Tier:
         return KVTransferConfig(kv_connector="OffloadingConnector", kv_role="kv_both", kv_connector_extra_config=extra)
 
     def settle(self, engine: Engine) -> bool:
-        """By empty steps."""
-        scheduler = engine.llm.llm_engine.engine_core.engine_core.scheduler
-        manager = scheduler.connector.connector_scheduler.manager
+        """By empty steps. The connector knows also what has not come to the pool yet: the tier's manager has heard nothing of that."""
+        connector = engine.llm.llm_engine.engine_core.engine_core.scheduler.connector
         end = time.monotonic() + 30
-        while manager.has_pending_work() and time.monotonic() < end:
+        while connector.has_pending_push_work() and time.monotonic() < end:
             engine.generate([[1, 2, 3]], 1)
-        return manager.has_pending_work()
+        return connector.has_pending_push_work()
 
     def wait_for_lookups(self, engine: Engine, seconds: float) -> None:
         scheduler = engine.llm.llm_engine.engine_core.engine_core.scheduler

@@ -235,6 +235,10 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
        "seed=7062 lives=1 clients=0,1,2,3,4,5,6,7,8 deeds=13 events=951 "
        "without=actor_delays,clear_all,disconnect,disk_delays,disk_faults,evict,gpu,gpu_faults,load_leased,"
        "move,prefetch,quota,revoke,rot,save_prompt,session,set_policy,store_faults,vanishing",
+       // The check: a move down found an object held that was being written to the remote store.
+       "seed=8733 lives=0 clients=1,3,6 deeds=14 events=0 "
+       "without=await_lookup,clear_all,cuts,disconnect,disk_delays,disk_faults,explain,gpu_faults,move,pin,"
+       "reserve,rot,stop_reading,store_faults,vanishing",
        // A load at the bound of a quota waited for a lease, because a transfer held the bytes when the tier looked.
        "seed=7343 lives=1 clients=1,2,3,4,5,6 deeds=49 events=2217 "
        "without=await_lookup,clear_all,disk_delays,disk_faults,gpu_faults,look_around,move,pause,"
