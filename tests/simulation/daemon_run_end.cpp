@@ -200,7 +200,7 @@ class daemon_run::end_check {
   unique_fd begin_value(const redis_door& door, uint32_t number, uint64_t physical) {
     std::string name = "terrace-last-" + std::to_string(group_) + "-" + std::to_string(number);
     unique_fd socket = world_.connect({.name = name + "-" + std::to_string(::getpid()),
-                                       .uid = ::geteuid(),
+                                       .uid = simulated_calls::user,
                                        .ends = std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC))},
                                       door.path);
     auto command = [](const std::vector<std::string>& words) {

@@ -32,7 +32,7 @@ redis_client::redis_client(redis_world& world, uint32_t number, size_t door, uin
     : world_(world), number_(number), group_(world.doors[door].first), door_(world.doors[door].second),
       random_(seed), left_(deeds_left), reader_(limits) {
   process_.pid = static_cast<pid_t>(2'000'000 + number_);
-  process_.uid = ::geteuid();
+  process_.uid = simulated_calls::user;
   process_.name = "terrace-redis-" + std::to_string(::getpid()) + "-" + std::to_string(process_.pid);
   process_.ends = std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC));
   draw_mix();

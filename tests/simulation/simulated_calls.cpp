@@ -157,16 +157,26 @@ int simulated_getsockopt(int, int, int, void*, socklen_t*) SIMULATED_CALL("getso
 int simulated_getsockopt(int socket, int level, int name, void* value, socklen_t* length) {
   constexpr int peer_pidfd = 77;
   auto* of = simulated_calls::of_this_thread();
-  const auto* peer = of != nullptr && level == SOL_SOCKET && (name == SO_PEERCRED || name == peer_pidfd)
-                         ? of->peer_of(socket)
-                         : nullptr;
-  if (peer == nullptr)
-    return static_cast<int>(::syscall(SYS_getsockopt, socket, level, name, value, length));
+  const bool asks_for_peer =
+      of != nullptr && level == SOL_SOCKET && (name == SO_PEERCRED || name == peer_pidfd);
+  const auto* peer = asks_for_peer ? of->peer_of(socket) : nullptr;
+  if (peer == nullptr) {
+    int status = static_cast<int>(::syscall(SYS_getsockopt, socket, level, name, value, length));
+    if (asks_for_peer && name == SO_PEERCRED && status == 0) // an operator's connection
+      static_cast<ucred*>(value)->uid = simulated_calls::user;
+    return status;
+  }
   if (name == SO_PEERCRED)
     *static_cast<ucred*>(value) = {peer->pid, peer->uid, peer->gid};
   else
     *static_cast<int*>(value) = ::fcntl(peer->ends->get(), F_DUPFD_CLOEXEC, 0);
   return 0;
+}
+
+uid_t simulated_geteuid() SIMULATED_CALL("geteuid");
+uid_t simulated_geteuid() {
+  return simulated_calls::of_this_thread() != nullptr ? simulated_calls::user
+                                                      : static_cast<uid_t>(::syscall(SYS_geteuid));
 }
 
 int simulated_shutdown(int, int) SIMULATED_CALL("shutdown");

@@ -36,6 +36,8 @@ class simulated_calls {
  public:
   /// Files whose paths begin with it are on the mounted disk.
   static constexpr const char* folder = "/simulated";
+  /// Runs the daemon and its clients, whoever plays the seed: answers have its number, and the trace has their sizes.
+  static constexpr uint32_t user = 1000;
 
   /// `events` has the time.
   simulated_calls(scheduler& events, uint64_t seed);

@@ -37,7 +37,7 @@ void simulated_client::become_a_process() {
   ++life_;
   process_ = {};
   process_.pid = static_cast<pid_t>(1'000'000 + number_ * 1000 + life_);
-  process_.uid = ::geteuid();
+  process_.uid = simulated_calls::user;
   process_.name = "terrace-simulation-" + std::to_string(::getpid()) + "-" + std::to_string(process_.pid);
   process_.ends = std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC));
   world_.calls.know(process_);

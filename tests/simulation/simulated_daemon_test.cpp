@@ -78,7 +78,7 @@ TEST(SimulatedDaemon, ARedisClientThatHasGivenThePasswordMayBeIdle) {
   daemon_model model;
   client_world world{.events = m.events, .model = model, .calls = m.calls};
   unique_fd socket = world.connect(
-      {.name = "idle", .uid = ::geteuid(), .ends = std::make_shared<unique_fd>(::eventfd(0, 0))},
+      {.name = "idle", .uid = simulated_calls::user, .ends = std::make_shared<unique_fd>(::eventfd(0, 0))},
       with.resp.back().address);
   auto asks = [&](std::string_view text, std::chrono::nanoseconds after) {
     m.events.after(after, [&, text] {
