@@ -46,6 +46,12 @@ class operator_client {
     simulated_sockets::touch();
     return last_;
   }
+  /// True if it is answered. The answer is kept for `answer_to`.
+  bool has_answer(uint64_t request) {
+    while (auto answer = client_.next())
+      early_.emplace(answer->id, *answer);
+    return early_.contains(request);
+  }
   test::received answer_to(uint64_t request) {
     for (;;) {
       if (auto early = early_.extract(request))
@@ -135,10 +141,10 @@ class daemon_run::end_check {
             (stored.is_error() ? stored.text() : std::string("it takes too long")));
   }
 
-  /// What is removed while it comes up from the disk is away afterwards. `other` loads it.
+  /// What is removed while it comes up from the disk, and goes down again, is away afterwards. `other` loads and moves it.
   void remove_while_loading(end_check& other) {
     constexpr uint32_t root = 4000;
-    constexpr uint64_t events_most = 60, loads_most = 3;
+    constexpr uint64_t events_most = 60;
     auto let_some_happen = [this] {
       for (uint64_t left = run_.random_.below(events_most); left > 0 && run_.advance(); --left) {
       }
@@ -147,23 +153,27 @@ class daemon_run::end_check {
     uint64_t region = other.make_region();
     if (by_.answer_to(store(make_region(), root)).is_error() || move_down(of).is_error())
       return;
-    std::vector<uint64_t> loads;
     if (run_.random_.coin())
-      loads.push_back(other.load(region, of));
+      (void) other.load(region, of);
     let_some_happen();
-    bool clears = run_.random_.coin();
+    // An eviction takes less time, so less often something comes in between.
+    bool clears = run_.random_.below(4) == 0;
     uint64_t removal = clears ? by_.send(kind::clear, [&](auto& b) { return wire::CreateClear(b, number_); })
                               : by_.send(kind::evict, [&](auto& b) {
                                   auto prefix = world_.write_prefix(b, of);
                                   return wire::CreateEvict(b, number_, prefix);
                                 });
-    for (uint64_t left = run_.random_.between(1, loads_most); left > 0; --left) {
-      let_some_happen();
-      loads.push_back(other.load(region, of));
+    // One follows the other until it is answered, so that some are on their way wherever it comes by.
+    uint64_t load = other.load(region, of), move = other.begin_to_move_down(of);
+    while (!by_.has_answer(removal) && run_.advance()) {
+      if (other.by_.has_answer(load) && run_.random_.coin())
+        load = other.load(region, of);
+      if (other.by_.has_answer(move) && run_.random_.coin())
+        move = other.begin_to_move_down(of);
     }
     auto removed = by_.answer_to(removal);
-    for (uint64_t each : loads)
-      (void) other.by_.answer_to(each);
+    (void) other.by_.answer_to(load);
+    (void) other.by_.answer_to(move);
     pass(std::chrono::milliseconds(500)); // it is written down
     if (!removed.is_error() && find(of) != 0)
       broke(std::string("what was ") + (clears ? "cleared" : "evicted") + " while it was loaded is found");
@@ -220,12 +230,13 @@ class daemon_run::end_check {
   /// The prompt that `store` stores.
   client_world::prompt stored_as(uint32_t root) const { return {space_, 1000 + root, 1}; }
 
-  test::received move_down(const client_world::prompt& of) {
-    return by_.ask(kind::move, [&](auto& b) {
+  uint64_t begin_to_move_down(const client_world::prompt& of) {
+    return by_.send(kind::move, [&](auto& b) {
       auto prefix = world_.write_prefix(b, of);
       return wire::CreateMove(b, number_, prefix, 2);
     });
   }
+  test::received move_down(const client_world::prompt& of) { return by_.answer_to(begin_to_move_down(of)); }
 
   /// A session can be saved with this tail, which nobody has stored for it. That is so while others have it.
   bool saves_tail_of(const client_world::prompt& of) {
@@ -378,7 +389,7 @@ void daemon_run::check_heap() {
 
 /// Removals race with loads, each time with connections of their own, which are slow or fast.
 void daemon_run::check_removals(uint32_t group, uint32_t space) {
-  constexpr int rounds = 16;
+  constexpr int rounds = 64;
   for (int round = 0; round < rounds && broken().empty(); ++round) {
     auto step = [this] { return advance(); };
     operator_client one(world_.sockets[group], step), other(world_.sockets[group], step);
