@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <sstream>
 
 namespace terrace::e2e {
@@ -96,20 +97,27 @@ class AnyBucket : public RemoteBucket, public ::testing::WithParamInterface<cons
     RemoteBucket::SetUp();
     if (IsSkipped())
       return;
-    const bool moto = GetParam() == std::string_view("moto");
-    if (moto && !s3_process::has_moto())
-      GTEST_SKIP() << "Python has no moto; it is in the package moto[s3,server] of PyPI";
-    if (!moto)
+    const std::string_view named = GetParam();
+    if (named == "ours")
       return start_store();
-    static std::shared_ptr<s3_process> only; // it starts within seconds, and so serves all of these tests
+    if (named == "moto") {
+      if (!s3_process::has_moto())
+        GTEST_SKIP() << "Python has no moto; it is in the package moto[s3,server] of PyPI";
+    } else if (const auto missing = s3_process::packages_for_radosgw(); !missing.empty()) {
+      GTEST_SKIP() << "no Ceph on this machine; install the packages `" << missing << "`";
+    }
+    // These start within seconds, so one of each serves all of these tests.
+    static std::map<std::string_view, std::shared_ptr<s3_process>> others;
+    auto& only = others[named];
     if (!only)
-      only = std::make_shared<s3_process>(std::vector<std::string>{"--moto"});
+      only = named == "moto" ? std::make_shared<s3_process>(std::vector<std::string>{"--moto"})
+                             : s3_process::radosgw();
     store_ = only;
     static int tests = 0;
     prefix_ = "test" + std::to_string(++tests) + "/";
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, AnyBucket, ::testing::Values("ours", "moto"),
+INSTANTIATE_TEST_SUITE_P(Stores, AnyBucket, ::testing::Values("ours", "moto", "radosgw"),
                          [](const auto& named) { return std::string(named.param); });
 
 TEST_P(AnyBucket, HasWhatHostMemoryEvictedBitForBit) {
