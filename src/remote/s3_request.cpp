@@ -240,6 +240,9 @@ s3_verdict meaning_of_answer(long status, std::string_view body) {
       {"InvalidAccessKeyId", errc::denied,
        "the store does not know the access key: check the second line of password_file, and that the key is "
        "active"},
+      {"UserSuspended", errc::denied, // of radosgw
+       "the user of the access key is suspended: enable it at the store, or write another one's keys into "
+       "password_file"},
       {"SignatureDoesNotMatch", errc::denied,
        "the secret key is not that of the access key: check the first line of password_file"},
       {"ExpiredToken", errc::denied, "the access key has expired: write another one into password_file"},

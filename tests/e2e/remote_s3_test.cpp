@@ -1,6 +1,6 @@
 // A remote tier in a bucket of an S3 store: what one machine stored the others load, bit for bit, what fails costs misses only, and
 // what is wrong is told with its fix. The store is one of ours, which fails as it is told; what it has to do the same way as others is
-// done with moto's server as well.
+// done with moto's server and Ceph's gateway as well.
 #include "command_line.hpp"
 #include "remote_fixture.hpp"
 
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <sstream>
 
 namespace terrace::e2e {
@@ -96,20 +97,27 @@ class AnyBucket : public RemoteBucket, public ::testing::WithParamInterface<cons
     RemoteBucket::SetUp();
     if (IsSkipped())
       return;
-    const bool moto = GetParam() == std::string_view("moto");
-    if (moto && !s3_process::has_moto())
-      GTEST_SKIP() << "Python has no moto; it is in the package moto[s3,server] of PyPI";
-    if (!moto)
+    const std::string_view named = GetParam();
+    if (named == "ours")
       return start_store();
-    static std::shared_ptr<s3_process> only; // it starts within seconds, and so serves all of these tests
+    if (named == "moto") {
+      if (!s3_process::has_moto())
+        GTEST_SKIP() << "Python has no moto; it is in the package moto[s3,server] of PyPI";
+    } else if (const auto missing = s3_process::packages_for_radosgw(); !missing.empty()) {
+      GTEST_SKIP() << "no Ceph on this machine; install the packages `" << missing << "`";
+    }
+    // These start within seconds, so one of each serves all of these tests.
+    static std::map<std::string_view, std::shared_ptr<s3_process>> others;
+    auto& only = others[named];
     if (!only)
-      only = std::make_shared<s3_process>(std::vector<std::string>{"--moto"});
+      only = named == "moto" ? std::make_shared<s3_process>(std::vector<std::string>{"--moto"})
+                             : s3_process::radosgw();
     store_ = only;
     static int tests = 0;
     prefix_ = "test" + std::to_string(++tests) + "/";
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, AnyBucket, ::testing::Values("ours", "moto"),
+INSTANTIATE_TEST_SUITE_P(Stores, AnyBucket, ::testing::Values("ours", "moto", "radosgw"),
                          [](const auto& named) { return std::string(named.param); });
 
 TEST_P(AnyBucket, HasWhatHostMemoryEvictedBitForBit) {
@@ -172,6 +180,34 @@ TEST_P(AnyBucket, AnOperatorProbesAndSweepsIt) {
   EXPECT_EQ(a_->client->load_and_check(chain_of(2, 2)), 2U);
 }
 
+// ---- a gateway of Ceph that ends ----
+
+TEST_F(RemoteBucket, AGatewayThatIsKilledUnderLoadIsLeftAndUsedAgain) {
+  if (const auto missing = s3_process::packages_for_radosgw(); !missing.empty())
+    GTEST_SKIP() << "no Ceph on this machine; install the packages `" << missing << "`";
+  store_ = s3_process::radosgw();
+  a_ = machine(section());
+  b_ = machine(section());
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  a_->client->store(chain_of(2, 8));
+  ASSERT_EQ(store_->tell("signal KILL gateway"), "ok");
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U) << "and the load ends";
+  for (const auto* each : {&a_, &b_})
+    ASSERT_TRUE(eventually([&] {
+      (*each)->found(chain_of(9, 1)); // which asks it
+      return !serves(**each);
+    }));
+  EXPECT_EQ(a_->client->load_and_check(chain_of(2, 8)), 8U) << "host memory has them";
+  ASSERT_EQ(store_->tell("start gateway"), "ok");
+  a_->await_store();
+  b_->await_store();
+  EXPECT_TRUE(eventually([&] { return b_->client->load_and_check(chain) == 4; })) << "it is there still";
+  store(*a_, chain_of(3, 2));
+  ASSERT_TRUE(b_->finds_all(chain_of(3, 2)));
+}
+
 // ---- what is in the bucket ----
 
 TEST_F(RemoteBucket, HasOneValueForEachObjectUnderTheDigitsOfItsDigest) {
@@ -193,6 +229,8 @@ TEST_F(RemoteBucket, HasOneValueForEachObjectUnderTheDigitsOfItsDigest) {
   EXPECT_EQ(shown["version"], "1.0");
   EXPECT_EQ(shown["tells_changes"], false);
   EXPECT_NE(shown["memory_refused"].get<std::string>().find("bucket"), std::string::npos) << shown;
+  EXPECT_EQ(answer_of(a_->daemon, {"remote", "status"})["remotes"].at(0)["answers"], shown["answers"])
+      << "the bucket was not asked";
 }
 
 TEST_F(RemoteBucket, AnObjectOfManyMebibytesIsFewValues) {
@@ -294,6 +332,22 @@ TEST_F(RemoteBucket, AStoreWithoutConditionsIsUsed) {
   store(*a_, chain_of(1, 2));
   a_->leave_host(chain_of(1, 2));
   EXPECT_EQ(a_->client->load_and_check(chain_of(1, 2)), 2U);
+}
+
+// ---- acknowledgements ----
+
+TEST_F(RemoteBucket, AStoreThatWaitsForAcknowledgementsGetsThemAtOnce) {
+  constexpr int64_t delay_ns = 40'000'000; // Linux delays one by so much at least
+  start_store({"--nagle"});
+  a_ = machine(section());
+  int64_t fastest_ns = delay_ns;
+  for (int probes = 0; probes < 20 && fastest_ns >= delay_ns; ++probes) {
+    const auto probed = answer_of(a_->daemon, {"remote", "probe"});
+    for (const auto& each : probed["steps"])
+      if (each["step"] == "get")
+        fastest_ns = std::min(fastest_ns, each["ns"].get<int64_t>());
+  }
+  EXPECT_LT(fastest_ns, delay_ns) << "every answer with a body is late";
 }
 
 // ---- failures ----

@@ -153,6 +153,7 @@ TEST(S3Answers, ThatNoOtherRequestCanChangeEndTheConnection) {
     const char* fix;
   } constexpr all[] = {{404, "NoSuchBucket", errc::unsupported, "create it"},
                        {403, "InvalidAccessKeyId", errc::denied, "second line of password_file"},
+                       {403, "UserSuspended", errc::denied, "enable it"},
                        {403, "SignatureDoesNotMatch", errc::denied, "first line of password_file"},
                        {400, "ExpiredToken", errc::denied, "password_file"},
                        {403, "RequestTimeTooSkewed", errc::denied, "NTP"},

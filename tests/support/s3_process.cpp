@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -14,8 +15,27 @@ namespace terrace::test {
 
 bool s3_process::has_moto() { return run({"python3", "-c", "import moto.server"}).exit_code == 0; }
 
-s3_process::s3_process(const std::vector<std::string>& options) {
-  std::vector<std::string> words = {"python3", program("S3_SERVER"), bucket, access_key, secret_key};
+namespace {
+
+std::string radosgw_program() {
+  return std::filesystem::path(program("S3_SERVER")).replace_filename("radosgw");
+}
+
+} // namespace
+
+std::string s3_process::packages_for_radosgw() {
+  const std::string names = run({"python3", radosgw_program(), "--missing"}).out;
+  return names.substr(0, names.find('\n'));
+}
+
+s3_process::s3_process(const std::vector<std::string>& options) : s3_process(program("S3_SERVER"), options) {}
+
+std::shared_ptr<s3_process> s3_process::radosgw() {
+  return std::shared_ptr<s3_process>(new s3_process(radosgw_program(), {}));
+}
+
+s3_process::s3_process(const std::string& server, const std::vector<std::string>& options) {
+  std::vector<std::string> words = {"python3", server, bucket, access_key, secret_key};
   words.insert(words.end(), options.begin(), options.end());
   std::array<int, 2> to{}, from{};
   if (::pipe2(to.data(), O_CLOEXEC) != 0 || ::pipe2(from.data(), O_CLOEXEC) != 0)
@@ -42,7 +62,7 @@ s3_process::~s3_process() { kill(); }
 void s3_process::kill() {
   if (pid_ < 0)
     return;
-  ::kill(pid_, SIGKILL);
+  ::kill(pid_, SIGTERM); // one that has processes of its own ends them first
   reap(std::exchange(pid_, -1));
 }
 

@@ -338,7 +338,8 @@ void remote_store::ask_store(node& at, std::function<void(remote::store_commands
                              size_t replies, bool asking) {
   assert(replies <= slice_objects);
   auto timed = [this, told = std::move(told), asked = nodes_now()](const remote::finished_command* reply) {
-    if (reply != nullptr)
+    // A link answers by itself what its kind of store cannot be asked.
+    if (reply != nullptr && reply->why.code != errc::unsupported)
       with_.counts->answered(nodes_now() - asked);
     told(reply);
   };

@@ -18,6 +18,8 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -279,10 +281,20 @@ class s3_link final : public store_link, public remote::store_commands {
     return true;
   }
 
+  /// A store that sends the head of an answer and its end apart, and waits in between until we have acknowledged the head (Nagle's
+  /// algorithm), would wait for the 40 ms by which the kernel delays that. radosgw does so by default, with every token. The kernel
+  /// goes back to delays by itself (tcp(7), TCP_QUICKACK).
+  static void acknowledge_at_once(int socket) {
+    const int on = 1;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+  }
+
   void watch(curl_socket_t socket, watched_socket& watched) {
     watched.sequence = 0;
     if (watched.events == 0 || phase_ == phase::ending)
       return;
+    if ((watched.events & POLLIN) != 0)
+      acknowledge_at_once(watched.own->get());
     runtime::io_request poll;
     poll.code = runtime::io_code::poll;
     poll.fd = watched.own->get();
