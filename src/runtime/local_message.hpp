@@ -22,15 +22,15 @@
 
 namespace terrace::runtime {
 
-/// What all messages of one value have in common. `Base` is one of the two classes of CAF that messages derive from:
-/// `message_data` and `type_erased_tuple`.
+/// A message of one value, as far as its type does not matter. `Base` is one of the two classes of CAF that messages derive
+/// from: `message_data` and `type_erased_tuple`.
 template <class Base>
 class local_message : public Base {
  public:
   explicit local_message(const std::type_info& type) noexcept : type_(&type) {}
 
   size_t size() const noexcept final { return 1; }
-  /// The one of all types that CAF does not number.
+  /// All types that CAF does not number have the same.
   uint32_t type_token() const noexcept final { return caf::make_type_token<local_message>(); }
   caf::rtti_pair type(size_t) const noexcept final { return {0, type_}; }
 
