@@ -334,22 +334,6 @@ TEST_F(RemoteBucket, AStoreWithoutConditionsIsUsed) {
   EXPECT_EQ(a_->client->load_and_check(chain_of(1, 2)), 2U);
 }
 
-// ---- acknowledgements ----
-
-TEST_F(RemoteBucket, AStoreThatWaitsForAcknowledgementsGetsThemAtOnce) {
-  constexpr int64_t delay_ns = 40'000'000; // Linux delays one by so much at least
-  start_store({"--nagle"});
-  a_ = machine(section());
-  int64_t fastest_ns = delay_ns;
-  for (int probes = 0; probes < 20 && fastest_ns >= delay_ns; ++probes) {
-    const auto probed = answer_of(a_->daemon, {"remote", "probe"});
-    for (const auto& each : probed["steps"])
-      if (each["step"] == "get")
-        fastest_ns = std::min(fastest_ns, each["ns"].get<int64_t>());
-  }
-  EXPECT_LT(fastest_ns, delay_ns) << "every answer with a body is late";
-}
-
 // ---- failures ----
 
 TEST_F(RemoteBucket, AConnectionThatEndsInAValueCostsThatValue) {

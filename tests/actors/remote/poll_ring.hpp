@@ -30,6 +30,13 @@ class poll_ring {
       each.cancelled |= each.id == id;
   }
   bool empty() const { return operations_.empty(); }
+  /// A poll for bytes that arrive has not finished.
+  bool awaits_bytes() const {
+    return std::ranges::any_of(operations_, [](const operation& each) {
+      return each.request.code == runtime::io_code::poll && (each.request.events & POLLIN) != 0 &&
+             !each.cancelled;
+    });
+  }
 
   /// Waits until an operation is done, and returns it.
   std::pair<uint64_t, int32_t> next() {
