@@ -336,6 +336,19 @@ TEST_F(RemoteBucket, AStoreWithoutConditionsIsUsed) {
 
 // ---- failures ----
 
+TEST_F(RemoteBucket, ASweepOfAStoreThatRepeatsItsKeysEnds) {
+  start_store();
+  a_ = machine(section());
+  store(*a_, chain_of(1, 4));
+  clear(*a_);
+  store_->fail("repeated", "GET", 1'000'000);
+  auto swept = terrace(a_->daemon, {"remote", "sweep"});
+  EXPECT_NE(swept.exit_code, 0);
+  EXPECT_NE(swept.err.find("lists the same keys again"), std::string::npos) << swept.err;
+  store_->fail("repeated", "GET", 0);
+  EXPECT_EQ(answer_of(a_->daemon, {"remote", "sweep"})["removed"], 4);
+}
+
 TEST_F(RemoteBucket, AConnectionThatEndsInAValueCostsThatValue) {
   start_two();
   auto chain = chain_of(1, 4);

@@ -336,6 +336,8 @@ class store_inspector {
           }
         });
     co_await replies();
+    if (next == cursor && cursor != "0")
+      refused_ = "it lists the same keys again and again: each page of them names itself as the next one";
     if (!failure_.empty() || !refused_.empty())
       co_return std::string();
     co_return next;
