@@ -54,6 +54,7 @@ bool request_memory::change(uint64_t before, uint64_t now) {
     flooded_ = flooded_ || bytes_ >= flood_bytes_;
     if (flooded_ && bytes_ < flood_bytes_ / 16) {
       flooded_ = false;
+      objects_since_flood_ = 0;
       over = true;
     }
   }
@@ -80,7 +81,8 @@ bool request_memory::charge_objects(connection_id who, uint64_t bytes, const std
     assert(objects_ == 0 || bytes_ + bytes <= bytes_max_);
     bytes_ += bytes;
     objects_ += bytes;
-    flooded_ = flooded_ || bytes_ >= flood_bytes_;
+    objects_since_flood_ += bytes;
+    flooded_ = flooded_ || bytes_ >= flood_bytes_ || objects_since_flood_ >= flood_bytes_;
     woken = next();
   }
   call(woken);

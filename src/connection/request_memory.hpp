@@ -25,16 +25,19 @@ namespace terrace {
 class request_memory {
  public:
   explicit request_memory(uint64_t bytes_max)
-      : bytes_max_(bytes_max), flood_bytes_(std::min(flood_bytes, bytes_max / 2)) {}
+      : bytes_max_(bytes_max), flood_bytes_(std::min(flood_bytes, bytes_max / 4)) {}
 
   /// True if there is room. Otherwise `wake` is called once, on any thread, unless the connection is already
   /// queued.
   bool has_room(connection_id who, const std::function<void()>& wake);
 
   /// The connection's requests took `before` bytes and now take `now`; wakes the first in the queue if there
-  /// is room. Returns true if a flood is over and freed memory should be returned to the kernel.
+  /// is room. Returns true if a flood is over and freed memory should be returned to the kernel: so much was in use at once, or
+  /// was taken for the objects of one request after another, and hardly anything is now.
   bool change(uint64_t before, uint64_t now);
-  static constexpr uint64_t flood_bytes = 64ULL << 20; ///< half of the bound applies instead if that is less
+  /// A quarter of the bound applies instead if that is less: the heap takes up to two and a half times what is counted here,
+  /// and what a smaller number of requests leaves free there stays in it.
+  static constexpr uint64_t flood_bytes = 64ULL << 20;
 
   /// The connection was woken and needs no more room now, or it has ended. The next in the queue is woken.
   void pass_on(connection_id who);
@@ -71,9 +74,11 @@ class request_memory {
   const uint64_t bytes_max_;
   const uint64_t flood_bytes_;
   mutable std::mutex mutex_;
-  uint64_t bytes_ = 0;   ///< includes the bytes of objects
-  uint64_t objects_ = 0; ///< bytes taken for objects
-  bool flooded_ = false; ///< `flood_bytes` or more were in use, and more than a sixteenth of that still is
+  uint64_t bytes_ = 0;               ///< includes the bytes of objects
+  uint64_t objects_ = 0;             ///< bytes taken for objects
+  uint64_t objects_since_flood_ = 0; ///< bytes taken for objects since the last flood was over
+  bool flooded_ =
+      false; ///< `flood_bytes` or more were in use or taken, and more than a sixteenth of that still is in use
   std::deque<waiter> line_;
   std::deque<waiter> with_objects_; ///< the first stays until it takes its memory or leaves
 };

@@ -72,8 +72,22 @@ TEST_F(RequestMemory, TellsWhenAFloodIsOver) {
   EXPECT_FALSE(large.change(1, 0));
 
   request_memory little{1000};
-  EXPECT_FALSE(little.change(0, 500));
-  EXPECT_TRUE(little.change(500, 0)) << "half of the bound";
+  EXPECT_FALSE(little.change(0, 249));
+  EXPECT_FALSE(little.change(249, 0));
+  EXPECT_FALSE(little.change(0, 250));
+  EXPECT_TRUE(little.change(250, 0)) << "a quarter of the bound";
+}
+
+TEST_F(RequestMemory, ManyObjectsInARowAreAFlood) {
+  request_memory little{1000};
+  for (int i = 0; i < 2; ++i) {
+    for (int request = 1; request <= 5; ++request) {
+      EXPECT_FALSE(little.change(0, 20));
+      EXPECT_TRUE(little.charge_objects(connection_id{1}, 50, nullptr));
+      little.give_back_objects(50);
+      EXPECT_EQ(little.change(20, 0), request == 5) << "a quarter of the bound was taken for objects";
+    }
+  }
 }
 
 // ---- objects ----
