@@ -40,8 +40,9 @@ std::string format_remote(const client::remote_state& remote) {
   add("notice", remote.notice);
   add("values", remote.encrypted ? "encrypted (AES-256-GCM)" : "not encrypted");
   for (const client::remote_node& node : remote.nodes)
-    add("node", node.address + ", " + node.state + ", " + format_counted(node.slots, "slot") +
-                    (node.reason.empty() ? "" : ": " + node.reason));
+    add(node.replica ? "replica" : "node", node.address + ", " + node.state + ", " +
+                                               format_counted(node.slots, "slot") +
+                                               (node.reason.empty() ? "" : ": " + node.reason));
   add("server", remote.server.empty() ? remote.server : remote.server + " " + remote.version);
   if (remote.state == "ready")
     add("changes", remote.tells_changes ? "told by the server"
@@ -78,8 +79,11 @@ json remote_json(const client::remote_state& remote) {
                {"written_bytes", remote.written_bytes},
                {"misses", remote.misses}};
   for (const client::remote_node& node : remote.nodes)
-    made["nodes"].push_back(
-        {{"address", node.address}, {"state", node.state}, {"reason", node.reason}, {"slots", node.slots}});
+    made["nodes"].push_back({{"address", node.address},
+                             {"state", node.state},
+                             {"reason", node.reason},
+                             {"slots", node.slots},
+                             {"replica", node.replica}});
   if (remote.memory)
     made["memory"] = {
         {"used_bytes", remote.used_bytes}, {"max_bytes", remote.max_bytes}, {"policy", remote.policy}};

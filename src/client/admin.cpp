@@ -226,7 +226,7 @@ result<std::vector<remote_state>> admin::remote_status(deadline until) {
           for (unsigned i = 0; one->nodes() != nullptr && i < one->nodes()->size(); ++i) {
             const auto* node = one->nodes()->Get(i);
             made.nodes.push_back({node->address()->str(), node->state()->str(),
-                                  detail::to_text(node->reason()), node->slots()});
+                                  detail::to_text(node->reason()), node->slots(), node->replica()});
           }
         }
         return all;

@@ -121,6 +121,7 @@ struct explain_result {
 struct remote_node {
   std::string address, state, reason; ///< as those of the store
   uint32_t slots = 0;
+  bool replica = false; ///< payloads are read there; the slots are its primary's
 };
 
 /// The remote tier of the trust group.

@@ -47,6 +47,8 @@ class remote_probe {
   }
   /// A request was sent a second time; `won`: and that one was answered first.
   void hedged(bool won) noexcept { (won ? hedges_won_ : hedges_).add(); }
+  /// A replica was asked for an object; otherwise its primary is asked next.
+  void read_at_replica(bool delivered) noexcept { (delivered ? by_replica_ : again_).add(); }
   void cleared_by_other() noexcept { cleared_.add(); }
   /// The store has answered a question, with the time that it took. On one thread.
   void answered(std::chrono::nanoseconds took) noexcept;
@@ -64,7 +66,7 @@ class remote_probe {
 
  private:
   counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, cleared_, hedges_,
-      hedges_won_;
+      hedges_won_, by_replica_, again_;
   std::array<counter, remote_misses.size()> misses_;
   latency_histogram answers_;
   std::array<gauge, 64> recent_ns_;

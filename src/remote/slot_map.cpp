@@ -61,6 +61,22 @@ slot_map::slot_map(std::span<const slot_range> ranges) {
     for (uint32_t slot = range.first; slot <= range.last; ++slot)
       owners_[slot] = owner;
   }
+  take_replicas(ranges);
+}
+
+void slot_map::take_replicas(std::span<const slot_range> ranges) {
+  replicas_.resize(primaries_.size());
+  size_t all = 0;
+  for (const slot_range& range : ranges) {
+    auto& known =
+        replicas_[static_cast<size_t>(std::ranges::find(primaries_, range.primary) - primaries_.begin())];
+    for (const std::string& replica : range.replicas)
+      if (all < replicas_max && std::ranges::find(known, replica) == known.end() &&
+          std::ranges::find(primaries_, replica) == primaries_.end()) {
+        known.push_back(replica);
+        ++all;
+      }
+  }
 }
 
 std::optional<size_t> slot_map::owner(uint16_t slot) const {

@@ -2,6 +2,7 @@
 //
 //   slot_map map(ranges);                        // as a node tells them
 //   map.owner(slot_of(key))                      // -> index of its primary in map.primaries(), or none
+//   map.replicas_of(*map.owner(slot_of(key)))    // who else may have what that primary has
 //
 // A node that does not have a key's slot says who has: parse_redirection reads that. Pure.
 #pragma once
@@ -27,18 +28,24 @@ std::string address_text(std::string_view host, uint64_t port);
 std::string completed_address(std::string_view told, std::string_view asked);
 
 struct slot_range {
+  static constexpr size_t replicas_max = 64; ///< those behind them are left out
   uint32_t first = 0, last = 0;
   std::string primary; ///< its address, possibly to be completed
+  std::vector<std::string> replicas{};
 };
 
 class slot_map {
  public:
+  static constexpr size_t replicas_max = 512; ///< of all primaries; those behind them are left out
+
   slot_map() = default;
   /// Slots that no range has belong to nobody. Precondition: no range ends beyond the slots.
   explicit slot_map(std::span<const slot_range> ranges);
 
   std::optional<size_t> owner(uint16_t slot) const;
   const std::vector<std::string>& primaries() const { return primaries_; }
+  /// The replicas of the primary with this index, each once. No primary is among them.
+  const std::vector<std::string>& replicas_of(size_t primary) const { return replicas_[primary]; }
   /// Slots of the primary with this index.
   uint32_t slots_of(size_t primary) const;
   /// Slots that belong to nobody.
@@ -47,8 +54,10 @@ class slot_map {
  private:
   static constexpr uint16_t nobody = UINT16_MAX;
   uint32_t count(uint16_t owner) const;
+  void take_replicas(std::span<const slot_range> ranges);
 
   std::vector<std::string> primaries_;
+  std::vector<std::vector<std::string>> replicas_; ///< of each of them
   std::vector<uint16_t> owners_ = std::vector<uint16_t>(cluster_slots, nobody);
 };
 

@@ -216,6 +216,31 @@ result<store_address> parse_plugin(std::string_view text) {
   return made;
 }
 
+/// Takes "reads=replicas" out of the options of an address. True: it was among them.
+result<bool> take_reads(std::string& where, store_address::kind at) {
+  constexpr std::string_view name = "reads=";
+  size_t begin = where.find('?');
+  while (begin != std::string::npos && where.compare(begin + 1, name.size(), name) != 0)
+    begin = where.find('&', begin + 1);
+  if (at == store_address::kind::plugin || begin == std::string::npos)
+    return false; // a plugin knows its own options
+  if (at != store_address::kind::cluster)
+    return fail(errc::bad_request,
+                "an address without reads= was expected, because only a cluster has replicas "
+                "that are read; leave it out, or name nodes of a cluster, such as "
+                "cluster://10.0.0.7:6379?reads=replicas");
+  const size_t value = begin + 1 + name.size(), end = std::min(where.find('&', value), where.size());
+  if (where.compare(value, end - value, "replicas") != 0)
+    return fail(errc::bad_request,
+                "reads=replicas was expected behind the nodes of a cluster, such as "
+                "cluster://10.0.0.7:6379?reads=replicas; without it only primaries are read");
+  if (where[begin] == '?' && end != where.size())
+    where.erase(begin + 1, end - begin); // '?' stays in front of the next one
+  else
+    where.erase(begin, end - begin);
+  return true;
+}
+
 } // namespace
 
 bool knows_buckets() { return TERRACE_WITH_CURL != 0; }
@@ -230,15 +255,19 @@ result<store_address> parse_store_address(std::string_view text) {
                            {"sentinel+tls://", sentinels, true}, {"cluster://", cluster, false},
                            {"cluster+tls://", cluster, true},    {"s3://", bucket, false},
                            {"s3+tls://", bucket, true},          {"plugin://", plugin, false}};
-  auto where = text;
+  std::string given(text);
   store_address::kind at = server;
   bool tls = false;
   for (const auto& each : schemes)
     if (text.starts_with(each.scheme)) {
-      where = text.substr(each.scheme.size());
+      given = text.substr(each.scheme.size());
       at = each.at;
       tls = each.tls;
     }
+  auto reads_replicas = take_reads(given, at);
+  if (!reads_replicas)
+    return tl::unexpected(reads_replicas.error());
+  std::string_view where = given;
   constexpr std::string_view with_name = "?name=";
   std::string_view name;
   if (auto begin = where.find(with_name); tls && at != bucket && begin != std::string_view::npos) {
@@ -256,6 +285,7 @@ result<store_address> parse_store_address(std::string_view text) {
     return parsed;
   parsed->text = text;
   parsed->tls = tls;
+  parsed->reads_replicas = *reads_replicas;
   if (!name.empty())
     parsed->name = name;
   for (store_address& guide : parsed->guides)

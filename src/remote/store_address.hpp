@@ -26,6 +26,8 @@ struct store_address {
 
   kind at = kind::server;
   std::vector<store_address> guides{}; ///< sentinels, or nodes of the cluster: any of them tells
+  bool reads_replicas = false;         ///< of a cluster: payloads are read from replicas as well
+  bool of_replica = false;             ///< of a single node: it is one of these
   std::string primary{};               ///< what sentinels call the server
 
   std::string host{};   ///< of a bucket, with the port unless it is that of the scheme, as in the header Host
@@ -43,7 +45,8 @@ struct store_address {
 /// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379", and the latter two behind "rediss://", for TLS.
 /// "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME" names sentinels and the primary that they watch, and
 /// "cluster://10.0.0.7:6379,10.0.0.8:6379" some nodes of a cluster; "sentinel+tls://" and "cluster+tls://" are with TLS for all. With
-/// "?name=NAME" at the end, the certificates are for a name. Names of hosts are not resolved, because that blocks.
+/// "?name=NAME" at the end, the certificates are for a name. Names of hosts are not resolved, because that blocks. With
+/// "?reads=replicas" at the end of that of a cluster, or "?name=NAME&reads=replicas", its replicas are read as well.
 /// "s3://HOST:PORT/BUCKET", or "s3+tls://HOST/BUCKET?region=REGION", names a bucket; there the host may have a name, which libcurl
 /// resolves. "plugin://NAME?key=value&key=value" names a plugin (plugin_frames.hpp) and its own options, which it checks itself.
 /// Errors: `bad_request` with what was expected.

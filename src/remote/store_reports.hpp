@@ -36,6 +36,7 @@ struct store_node {
   std::string state;  ///< "ready", "connecting" or "down"
   std::string reason; ///< if it is not ready
   uint32_t slots = 0;
+  bool replica = false; ///< the slots are its primary's
 };
 
 struct store_status_request {};

@@ -38,7 +38,7 @@ error meaning_of(std::string_view word, const std::string& text) {
       {"WRONGPASS", errc::denied, "the server refuses the password: check user and password_file"},
       {"NOPERM", errc::denied,
        "the user may not do this: let it call HELLO, SELECT, EXISTS, GET, SET, UNLINK, CLIENT, in a cluster "
-       "CLUSTER and ASKING, and INFO, SCAN and STRLEN for operators"},
+       "CLUSTER and ASKING, with reads=replicas READONLY, and INFO, SCAN and STRLEN for operators"},
       {"OOM", errc::no_space, "the store is full and evicts nothing: set maxmemory-policy to allkeys-lru"},
       {"LOADING", errc::busy, "the store is starting: it is asked again"},
       {"BUSY", errc::busy, "the store runs a script: it is asked again"},
@@ -72,10 +72,13 @@ error error_of_server(std::string_view said) { return meaning_of(first_word(said
 
 // ---- commands ----
 
-valkey_connection::valkey_connection(store_login login) : login_(std::move(login)) { greet(); }
+valkey_connection::valkey_connection(store_login login, bool of_replica)
+    : login_(std::move(login)), of_replica_(of_replica) {
+  greet();
+}
 
 std::string& valkey_connection::begin(uint64_t tag, command what) {
-  assert(has_room() && (ready_ || what <= command::select));
+  assert(has_room() && (ready_ || what <= command::read_only));
   expected_.push_back({.tag = tag, .what = what});
   return outgoing_.text();
 }
@@ -175,9 +178,16 @@ void valkey_connection::authenticate() {
 
 void valkey_connection::select_database() {
   if (login_.database == 0)
-    ready_ = true;
+    let_in();
   else
     add(0, command::select, {"SELECT", std::to_string(login_.database)});
+}
+
+void valkey_connection::let_in() {
+  if (of_replica_)
+    add(0, command::read_only, {"READONLY"});
+  else
+    ready_ = true;
 }
 
 result<void> valkey_connection::take_greeting(const reply_step& step) {
@@ -185,8 +195,10 @@ result<void> valkey_connection::take_greeting(const reply_step& step) {
   expected_.pop_front();
   if (step.type != reply_type::error) {
     speaks_resp3_ |= what == command::hello;
-    if (what == command::select)
+    if (what == command::read_only)
       ready_ = true;
+    else if (what == command::select)
+      let_in();
     else
       select_database();
     return {};
@@ -306,7 +318,7 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
   if (expected_.empty())
     return unexpected_reply("a command before its reply");
   expected_reply& first = expected_.front();
-  if (first.what <= command::select) { // the reply to HELLO is a map
+  if (first.what <= command::read_only) { // the reply to HELLO is a map
     take_server(step);
     if (!step.last)
       return {};
@@ -398,6 +410,17 @@ result<void> valkey_connection::take_primary(const reply_step& step) {
   return {};
 }
 
+// The host may be told behind the port, among the properties: then the address replaces the former one.
+void valkey_connection::name_node(slot_range& range) {
+  std::string address = address_text(slots_.host, slots_.port);
+  if (slots_.of_range == 3)
+    range.primary = std::move(address);
+  else if (slots_.named)
+    range.replicas.back() = std::move(address);
+  else if (slots_.named = range.replicas.size() < slot_range::replicas_max; slots_.named)
+    range.replicas.push_back(std::move(address));
+}
+
 // An array of ranges: the first slot, the last one, the primary and its replicas. Each of these is an array too: a host, a port, a
 // name, and properties in pairs. A host that is no numeric address has one among them.
 result<void> valkey_connection::take_slots(const reply_step& step) {
@@ -405,7 +428,7 @@ result<void> valkey_connection::take_slots(const reply_step& step) {
   if (step.what != reply_step::kind::item)
     return unexpected_reply(expected);
   const bool is_array = step.type == reply_type::array, is_number = step.type == reply_type::integer;
-  const bool of_primary = slots_.of_range == 3;
+  const bool of_primary = slots_.of_range == 3, of_node = slots_.of_range >= 3;
   bool fits = true;
   if (step.depth == 0) {
     fits = is_array;
@@ -416,27 +439,31 @@ result<void> valkey_connection::take_slots(const reply_step& step) {
   } else if (step.depth == 2) {
     const size_t place = slots_.of_range++;
     slots_.of_node = 0;
+    slots_.host.clear();
+    slots_.port = 0;
+    slots_.named = false;
     fits = place < 2 ? is_number && step.number >= 0 && step.number < cluster_slots
                      : is_array && step.items >= 2;
     if (place < 2)
       (place == 0 ? scanned_.slots.back().first : scanned_.slots.back().last) =
           static_cast<uint32_t>(step.number);
-  } else if (step.depth == 3 && of_primary) {
+  } else if (step.depth == 3 && of_node) {
     const size_t place = slots_.of_node++;
     if (place == 0)
       slots_.host = step.text;
-    else if (place == 1)
-      slots_.port = static_cast<uint64_t>(step.number);
-    fits = place != 1 || (is_number && step.number > 0 && step.number <= UINT16_MAX);
-  } else if (step.depth == 4 && of_primary) {
+    const bool is_port = is_number && step.number > 0 && step.number <= UINT16_MAX;
+    if (place == 1)
+      slots_.port = is_port ? static_cast<uint64_t>(step.number) : 0;
+    fits = place != 1 || is_port || !of_primary;
+  } else if (step.depth == 4 && of_node) {
     if (slots_.property == "ip" && step.type == reply_type::text)
       slots_.host = step.text;
     slots_.property = step.text;
   }
   if (!fits)
     return unexpected_reply(expected);
-  if (step.depth >= 3 && of_primary && slots_.port != 0)
-    scanned_.slots.back().primary = address_text(slots_.host, slots_.port);
+  if (step.depth >= 3 && slots_.port != 0)
+    name_node(scanned_.slots.back());
   if (!step.last)
     return {};
   for (const slot_range& range : scanned_.slots)

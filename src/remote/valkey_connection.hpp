@@ -39,7 +39,8 @@ class valkey_connection : public store_commands {
  public:
   static constexpr size_t invalidated_max = 4096; ///< keys that are kept until somebody takes them
 
-  explicit valkey_connection(store_login login);
+  /// `of_replica`: the server lets this connection read what its primary has (READONLY); it refuses all else.
+  explicit valkey_connection(store_login login, bool of_replica = false);
 
   /// True once the server has let us in.
   bool ready() const override { return ready_; }
@@ -96,6 +97,7 @@ class valkey_connection : public store_commands {
     hello,
     auth,
     select,
+    read_only, ///< the last one of logging in
     ping,
     exists,
     read,
@@ -124,6 +126,7 @@ class valkey_connection : public store_commands {
   void greet();
   void authenticate();
   void select_database();
+  void let_in();
   error rejection(std::string_view said) const;
 
   result<void> parse();
@@ -135,6 +138,7 @@ class valkey_connection : public store_commands {
   result<void> take_scanned(const resp::reply_step& step);
   result<void> take_primary(const resp::reply_step& step);
   result<void> take_slots(const resp::reply_step& step);
+  void name_node(slot_range& range);
   void take_pushed(const resp::reply_step& step);
   void take_value();
   void place(std::string_view bytes);
@@ -142,6 +146,7 @@ class valkey_connection : public store_commands {
   void finish(command_result result, error why = {}, std::string text = {}, int64_t number = 0);
 
   store_login login_;
+  bool of_replica_ = false;
   bool ready_ = false;
   bool speaks_resp3_ = false;
   bool in_cluster_ = false;
@@ -152,7 +157,8 @@ class valkey_connection : public store_commands {
     size_t of_range = 0, of_node = 0; ///< items so far
     std::string host, property;
     uint64_t port = 0;
-  } slots_; ///< the range that is being read
+    bool named = false; ///< the replica that is being read is the last one of the range
+  } slots_;             ///< the range that is being read
   resp::reply_queue outgoing_;
   resp::reply_reader reader_;
   std::deque<expected_reply> expected_;

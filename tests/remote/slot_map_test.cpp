@@ -51,6 +51,26 @@ TEST(SlotMap, KnowsOwners) {
   EXPECT_EQ(map.slots_of(1), 1U);
 }
 
+TEST(SlotMap, KnowsTheReplicasOfEachPrimaryOnce) {
+  const std::vector<slot_range> ranges{{0, 99, "10.0.0.1:1", {"10.0.0.3:1", "10.0.0.4:1"}},
+                                       {100, 199, "10.0.0.2:1", {"10.0.0.5:1", "10.0.0.1:1"}},
+                                       {200, 16'383, "10.0.0.1:1", {"10.0.0.4:1", "10.0.0.6:1"}}};
+  const slot_map map(ranges);
+  EXPECT_EQ(map.replicas_of(0), (std::vector<std::string>{"10.0.0.3:1", "10.0.0.4:1", "10.0.0.6:1"}));
+  EXPECT_EQ(map.replicas_of(1), (std::vector<std::string>{"10.0.0.5:1"})) << "a primary is no replica";
+  const slot_map without(std::vector<slot_range>{{0, 99, "10.0.0.1:1"}});
+  EXPECT_TRUE(without.replicas_of(0).empty());
+}
+
+TEST(SlotMap, KnowsABoundedNumberOfReplicas) {
+  std::vector<slot_range> ranges;
+  for (uint32_t slot = 0; slot < 2 * slot_map::replicas_max; ++slot)
+    ranges.push_back(
+        {slot, slot, "10.0.0.1:" + std::to_string(1 + slot % 2), {"10.0.0.2:" + std::to_string(1 + slot)}});
+  const slot_map map(ranges);
+  EXPECT_EQ(map.replicas_of(0).size() + map.replicas_of(1).size(), slot_map::replicas_max);
+}
+
 TEST(Addresses, AreCompletedByThatOfWhoWasAsked) {
   EXPECT_EQ(address_text("10.0.0.7", 6379), "10.0.0.7:6379");
   EXPECT_EQ(address_text("fd00::7", 6379), "[fd00::7]:6379");

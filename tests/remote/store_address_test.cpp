@@ -101,6 +101,39 @@ TEST(StoreAddress, MayAskForTlsOfAllWhoAreNamed) {
     EXPECT_FALSE(parse_store_address(wrong)) << wrong;
 }
 
+TEST(StoreAddress, MayAskForReadsFromReplicas) {
+  EXPECT_FALSE(parse_store_address("cluster://10.0.0.7:6379").value().reads_replicas);
+  for (const std::string text :
+       {"cluster://10.0.0.7:6379,10.0.0.8:6379?reads=replicas",
+        "cluster+tls://10.0.0.7:6379,10.0.0.8:6379?reads=replicas",
+        "cluster+tls://10.0.0.7:6379,10.0.0.8:6379?name=cache.example&reads=replicas",
+        "cluster+tls://10.0.0.7:6379,10.0.0.8:6379?reads=replicas&name=cache.example"}) {
+    auto address = parse_store_address(text);
+    ASSERT_TRUE(address) << text << ": " << address.error().text;
+    EXPECT_TRUE(address->reads_replicas) << text;
+    EXPECT_FALSE(address->of_replica);
+    EXPECT_EQ(address->text, text);
+    ASSERT_EQ(address->guides.size(), 2U);
+    const bool named = text.find("name=") != std::string::npos;
+    EXPECT_EQ(address->guides[1].name, named ? "cache.example" : "10.0.0.8");
+  }
+  auto refusal = [](const std::string& text) {
+    auto refused = parse_store_address(text);
+    return refused ? text + " is accepted" : refused.error().text;
+  };
+  for (const char* value : {"", "replica", "replicas ", "primaries", "any&name=cache.example"})
+    EXPECT_TRUE(refusal(std::string("cluster+tls://10.0.0.7:6379?reads=") + value)
+                    .starts_with("reads=replicas was expected"))
+        << value;
+  for (const char* other : {"10.0.0.7:6379?reads=replicas", "rediss://10.0.0.7:6379?name=a&reads=replicas",
+                            "sentinel://10.0.0.7:26379/kv?reads=replicas", "/run/redis.sock?reads=replicas",
+                            "s3://10.0.0.7:9000/kv-cache?reads=replicas"})
+    EXPECT_NE(refusal(other).find("only a cluster has replicas"), std::string::npos) << other;
+  EXPECT_FALSE(parse_store_address("cluster://10.0.0.7:6379?reads=replicas&reads=replicas")) << "twice";
+  EXPECT_EQ(parse_store_address("plugin://shelf?reads=replicas").value().plugin_options, "reads=replicas")
+      << "a plugin knows its own options";
+}
+
 TEST(StoreAddress, OfABucket) {
   if (!knows_buckets())
     GTEST_SKIP() << "this build has no libcurl";

@@ -156,6 +156,8 @@ TEST(ValkeyTells, TellsWhoHasWhichSlots) {
   ASSERT_EQ(told.slots.size(), 3U);
   EXPECT_EQ(told.slots[0].last, 99U);
   EXPECT_EQ(told.slots[0].primary, "10.0.0.7:6379");
+  EXPECT_EQ(told.slots[0].replicas, std::vector<std::string>{"10.0.0.9:7000"});
+  EXPECT_TRUE(told.slots[1].replicas.empty());
   EXPECT_EQ(told.slots[1].primary, ":6380") << "the node does not know its own";
   EXPECT_EQ(told.slots[2].first, 300U);
   EXPECT_EQ(told.slots[2].primary, "[fd00::7]:6381") << "names of hosts are not resolved";
@@ -163,6 +165,36 @@ TEST(ValkeyTells, TellsWhoHasWhichSlots) {
   EXPECT_EQ(none.tag, 2U);
   EXPECT_TRUE(none.slots.empty());
   EXPECT_EQ(finished_of(server).why.code, errc::unsupported);
+}
+
+TEST(ValkeyTells, TellsTheReplicasOfSlots) {
+  played_server server;
+  server.slots(1);
+  const std::string primary = "*4\r\n$8\r\n10.0.0.7\r\n:6379\r\n$2\r\nid\r\n*0\r\n";
+  const std::string named =
+      "*4\r\n$1\r\nh\r\n:6381\r\n$2\r\nid\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n$2\r\nip\r\n$7\r\nfd00::7\r\n";
+  const std::string wrong = "*2\r\n$1\r\nh\r\n:0\r\n", unknown = "*3\r\n_\r\n:6380\r\n$2\r\nid\r\n";
+  ASSERT_TRUE(receive(server, "*1\r\n*6\r\n:0\r\n:16383\r\n" + primary + wrong + named + unknown, 7));
+  const auto told = finished_of(server);
+  EXPECT_EQ(told.result, done);
+  ASSERT_EQ(told.slots.size(), 1U);
+  EXPECT_EQ(told.slots[0].primary, "10.0.0.7:6379");
+  EXPECT_EQ(told.slots[0].replicas, (std::vector<std::string>{"[fd00::7]:6381", ":6380"}))
+      << "one without a port is left out";
+}
+
+TEST(ValkeyTells, TellsABoundedNumberOfReplicas) {
+  played_server server;
+  server.slots(1);
+  const size_t replicas = 2 * slot_range::replicas_max;
+  std::string said = "*1\r\n*" + std::to_string(3 + replicas) + "\r\n:0\r\n:1\r\n*2\r\n$1\r\n1\r\n:1\r\n";
+  for (size_t i = 0; i < replicas; ++i)
+    said += "*2\r\n$1\r\n1\r\n:" + std::to_string(100 + i) + "\r\n";
+  ASSERT_TRUE(receive(server, said));
+  const auto told = finished_of(server);
+  ASSERT_EQ(told.slots.size(), 1U);
+  ASSERT_EQ(told.slots[0].replicas.size(), slot_range::replicas_max);
+  EXPECT_EQ(told.slots[0].replicas.back(), "1:" + std::to_string(100 + slot_range::replicas_max - 1));
 }
 
 TEST(ValkeyTells, SlotsThatAreNoneViolateTheProtocol) {
@@ -241,6 +273,30 @@ TEST(ValkeyLogin, SelectsADatabase) {
   ASSERT_TRUE(receive(server, "+OK\r\n"));
   EXPECT_TRUE(server.ready());
   EXPECT_FALSE(server.next_finished());
+}
+
+TEST(ValkeyLogin, AReplicaIsAskedForReadsOnce) {
+  valkey_connection plain({}, true);
+  EXPECT_EQ(sent(plain), words({"HELLO", "3"}));
+  ASSERT_TRUE(receive(plain, "%1\r\n+proto\r\n:3\r\n"));
+  EXPECT_FALSE(plain.ready());
+  EXPECT_EQ(sent(plain), words({"READONLY"}));
+  ASSERT_TRUE(receive(plain, "+OK\r\n"));
+  EXPECT_TRUE(plain.ready());
+  EXPECT_EQ(sent(plain), "");
+  EXPECT_FALSE(plain.next_finished());
+  valkey_connection older({.password = "secret"}, true);
+  sent(older);
+  ASSERT_TRUE(receive(older, "-ERR unknown command `HELLO`\r\n"));
+  EXPECT_EQ(sent(older), words({"AUTH", "secret"}));
+  ASSERT_TRUE(receive(older, "+OK\r\n"));
+  EXPECT_EQ(sent(older), words({"READONLY"}));
+  const auto refused =
+      receive(older, "-NOPERM this user has no permissions to run the 'readonly' command\r\n");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::denied);
+  EXPECT_NE(refused.error().text.find("with reads=replicas READONLY"), std::string::npos)
+      << refused.error().text;
 }
 
 TEST(ValkeyLogin, AnOlderServerIsGreetedWithoutHello) {

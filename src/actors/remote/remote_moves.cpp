@@ -25,6 +25,21 @@ remote_store::node* remote_store::node_of(const step& of) const {
   return node_of(in_cluster() ? key_of(of) : std::string());
 }
 
+/// Where a payload is read: where the fewest bytes are under way, at the primary only if that has fewer than each of its replicas. So the primary,
+/// which answers all else, reads what the replicas have no room for; and a replica whose primary is lost is read alone.
+remote_store::node* remote_store::reader_of(const step& of) const {
+  node* primary = node_of(of);
+  if (primary == nullptr)
+    return nullptr;
+  node* best = nullptr;
+  for (node* each : primary->replicas)
+    if (each->ready() && (best == nullptr || each->reads.bytes_under_way() < best->reads.bytes_under_way()))
+      best = each;
+  const bool by_primary = best == nullptr || (primary->ready() && primary->reads.bytes_under_way() <
+                                                                      best->reads.bytes_under_way());
+  return by_primary ? primary : best;
+}
+
 caf::result<move_answer> remote_store::on_move(const moved_objects& objects, bool writes) {
   auto reply = make_answer<move_answer>(self_);
   auto promise = reply.promise();
@@ -101,17 +116,18 @@ void remote_store::begin_steps(const transfer_ptr& all) {
       continue; // others have written it
     const uint64_t parts = remote::parts_of(place.payload_bytes, bytes_of_each());
     all->parts_left += parts;
+    node* at = nullptr;
+    std::shared_ptr<replica_read> at_replica;
     for (uint32_t part = 0; part < parts; ++part) {
-      auto next = std::make_shared<step>();
-      next->of = all;
-      next->object = i;
-      next->part = part;
-      next->own = all->space->own;
-      next->identity = identity;
-      next->begin = part * bytes_of_each();
-      next->bytes = remote::bytes_of_part(place.payload_bytes, part, bytes_of_each());
+      step_ptr next = step_of(all, i, part, identity);
       bytes_to_read_ += all->writes ? 0 : next->bytes;
-      if (!enqueue(next, node_of(*next)))
+      if (part == 0) { // the others are in the same slot
+        at = all->writes ? node_of(*next) : reader_of(*next);
+        if (at != nullptr && at->is_replica())
+          at_replica = std::make_shared<replica_read>(replica_read{.left = parts});
+      }
+      next->at_replica = at_replica;
+      if (!enqueue(next, at))
         lost.push_back(std::move(next));
     }
   }
@@ -120,19 +136,32 @@ void remote_store::begin_steps(const transfer_ptr& all) {
     all->reply.deliver(std::move(all->outcome));
   if (!lost.empty())
     doubt_map();
-  for (const step_ptr& each : lost) {
-    if (each->reads())
-      with_.counts->missed(metrics::remote_miss::unanswered);
-    end(*each, move_outcome::away);
-  }
+  for (const step_ptr& each : lost)
+    unanswered(each);
   pump();
+}
+
+remote_store::step_ptr remote_store::step_of(const transfer_ptr& all, size_t object, uint32_t part,
+                                             const remote::remote_identity& identity) const {
+  const uint64_t payload_bytes = all->moved.objects[object].place.payload_bytes;
+  auto made = std::make_shared<step>();
+  made->of = all;
+  made->object = object;
+  made->part = part;
+  made->own = all->space->own;
+  made->identity = identity;
+  made->begin = part * bytes_of_each();
+  made->bytes = remote::bytes_of_part(payload_bytes, part, bytes_of_each());
+  return made;
 }
 
 /// False: the node is away, or there is none.
 bool remote_store::enqueue(step_ptr next, node* at) {
   if (at == nullptr || !at->ready())
     return false;
-  (next->reads() ? at->reads : at->writes).waiting.push_back(std::move(next));
+  lane& by = next->reads() ? at->reads : at->writes;
+  by.waiting_bytes += next->bytes;
+  by.waiting.push_back(std::move(next));
   return true;
 }
 
@@ -195,8 +224,12 @@ bool remote_store::begin_next(lane& by) {
     return false;
   auto next = std::move(by.waiting.front());
   by.waiting.pop_front();
-  if (unwanted) {
-    end(*next, move_outcome::away); // nobody waits for it, and the tier keeps what it has
+  by.waiting_bytes -= next->bytes;
+  if (unwanted) { // nobody waits for it, and the tier keeps what it has
+    if (next->at_replica)
+      settle_at_replica(std::move(next), false);
+    else
+      end(*next, move_outcome::away);
     return true;
   }
   by.window.began(next->bytes);
@@ -267,7 +300,7 @@ void remote_store::on_values_turn() {
     auto done = std::move(crossing_.front());
     crossing_.pop_front();
     if (done->reads())
-      settle_read(*done, done->opening->verified());
+      settle_read(done, done->opening->verified());
   }
   if (!crossing_.empty() && !std::exchange(crosses_, true))
     caf::anon_send(caf::actor_cast<caf::actor>(self_), values_turn{});
@@ -297,6 +330,8 @@ void remote_store::on_moved(node& of, lane& by, const remote::finished_command& 
   by.window.succeeded(done->bytes);
   if (&by == &of.reads)
     fit_window(by);
+  if (done->at_replica && finished.result != command_result::done)
+    return refused_by_replica(of, std::move(done), finished);
   if (node* other = redirected(of, finished, done->hops); other != nullptr) {
     done->asking = finished.redirected->once;
     ++done->hops;
@@ -337,7 +372,7 @@ void remote_store::finish_read(step_ptr done, const remote::finished_command& fi
   with_.meter->arrived(done->bytes, std::chrono::steady_clock::now());
   if (cipher_)
     return cross(std::move(done));
-  settle_read(*done, remote::verify(done->header, done->payload(), expected_of(*done)));
+  settle_read(done, remote::verify(done->header, done->payload(), expected_of(*done)));
 }
 
 remote::expected_part remote_store::expected_of(const step& read) const {
@@ -350,7 +385,12 @@ remote::expected_part remote_store::expected_of(const step& read) const {
           .bytes_of_each = bytes_of_each()};
 }
 
-void remote_store::settle_read(step& done, const tl::expected<uint64_t, remote::rejected_value>& verified) {
+void remote_store::settle_read(const step_ptr& done,
+                               const tl::expected<uint64_t, remote::rejected_value>& verified) {
+  if (verified)
+    done->of->generations[done->object] = *verified;
+  if (done->at_replica)
+    return settle_at_replica(done, verified.has_value());
   if (!verified) {
     ++refused_values_;
     with_.counts->missed(static_cast<metrics::remote_miss>(
@@ -358,11 +398,54 @@ void remote_store::settle_read(step& done, const tl::expected<uint64_t, remote::
     with_.service->set_notice(std::to_string(refused_values_) +
                               " values were not as they were written; the last: " + verified.error().text);
     const auto fault = verified.error().fault;
-    return reject(done,
+    return reject(*done,
                   fault != remote::value_fault::not_ours && fault != remote::value_fault::other_version);
   }
-  done.of->generations[done.object] = *verified;
-  end(done, move_outcome::done);
+  end(*done, move_outcome::done);
+}
+
+// ---- replicas ----
+
+/// A replica that does not serve at all is left alone for a while. One that does not have the slot or the value is not: it may lag.
+void remote_store::refused_by_replica(node& of, step_ptr done, const remote::finished_command& finished) {
+  settle_at_replica(std::move(done), false);
+  if (finished.redirected)
+    want_map();
+  else if (finished.result == command_result::refused)
+    close(of, finished.why.text);
+}
+
+/// The object is read, or is to be read from the primary, once the replica's answers to all its parts are known.
+void remote_store::settle_at_replica(step_ptr done, bool delivered) {
+  replica_read& all = *done->at_replica;
+  all.failed |= !delivered;
+  if (--all.left != 0)
+    return;
+  const bool failed = all.failed;
+  with_.counts->read_at_replica(!failed);
+  const transfer_ptr of = done->of;
+  const uint64_t parts = remote::parts_of(done->moved().place.payload_bytes, bytes_of_each());
+  node* primary = failed ? node_of(*done) : nullptr;
+  if (failed)
+    of->generations[done->object].reset();
+  for (uint32_t part = 0; part < parts; ++part) {
+    auto each = step_of(of, done->object, part, done->identity);
+    if (!failed)
+      end(*each, move_outcome::done);
+    else if (!enqueue(each, primary))
+      unanswered(std::move(each));
+  }
+  if (primary != nullptr)
+    pump(*primary);
+}
+
+/// The connection to its node has ended, or there is none.
+void remote_store::unanswered(step_ptr lost) {
+  if (lost->at_replica)
+    return settle_at_replica(std::move(lost), false);
+  if (lost->reads())
+    with_.counts->missed(metrics::remote_miss::unanswered);
+  end(*lost, move_outcome::away);
 }
 
 /// The object cannot be read. `ours`: what is left of it is removed, so that it can be written again.

@@ -58,6 +58,12 @@ std::unique_ptr<remote::value_cipher> cipher_of(const remote::realm& names) {
   return std::make_unique<remote::value_cipher>(names.cipher_key(), random_bytes());
 }
 
+void complete(remote::slot_range& range, const std::string& asked) {
+  range.primary = remote::completed_address(range.primary, asked);
+  for (std::string& replica : range.replicas)
+    replica = remote::completed_address(replica, asked);
+}
+
 bool same_place(const remote::store_address& one, const remote::store_address& other) {
   return one.length == other.length && std::memcmp(&one.bytes, &other.bytes, sizeof one.bytes) == 0;
 }
@@ -80,6 +86,8 @@ remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
     ask_guides();
   else
     connect(*add_node(with_.plan.address));
+  if (with_.plan.address.reads_replicas)
+    ask_for_replicas_later();
 }
 
 // ---- nodes ----
@@ -139,17 +147,18 @@ remote_store::node* remote_store::add_node(remote::store_address address) {
 }
 
 /// The node of the cluster with this address, which is connected to if it is new. Null: it is no address, or there are too many.
-remote_store::node* remote_store::node_at(const std::string& address) {
+remote_store::node* remote_store::node_at(const std::string& address, bool as_replica) {
   auto parsed = remote::parse_store_address(address);
   if (!parsed || parsed->length == 0)
     return nullptr;
   for (const auto& [number, known] : nodes_)
-    if (!known->leaves && same_place(known->address, *parsed))
+    if (!known->leaves && known->is_replica() == as_replica && same_place(known->address, *parsed))
       return known.get();
-  if (nodes_.size() == nodes_max)
+  if (nodes_.size() >= (as_replica ? nodes_max_with_replica : nodes_max))
     return nullptr;
   if (!with_.plan.address.name.empty())
     parsed->name = with_.plan.address.name;
+  parsed->of_replica = as_replica;
   node* made = add_node(std::move(*parsed));
   connect(*made);
   return made;
@@ -163,7 +172,8 @@ remote_store::node* remote_store::node_of(std::string_view key) const {
 }
 
 bool remote_store::serving() const {
-  return std::ranges::any_of(nodes_, [](const auto& each) { return each.second->ready(); });
+  return std::ranges::any_of(
+      nodes_, [](const auto& each) { return each.second->ready() && !each.second->is_replica(); });
 }
 
 void remote_store::after(std::chrono::nanoseconds time, uint64_t tag) {
@@ -183,14 +193,16 @@ void remote_store::connect(node& to) {
 
 void remote_store::connect_to_server(node& to) {
   for (store_link* link : to.links())
-    if (to.now == phase::connecting)
+    if (to.now == phase::connecting && to.uses(link))
       link->connect(to.address, with_.plan.credentials);
 }
 
 void remote_store::on_link_ready(node& of) {
   for (const store_link* link : of.links())
-    if (!link->ready())
+    if (of.uses(link) && !link->ready())
       return;
+  if (of.is_replica())
+    return on_ready(of);
   remote::store_commands& server = *of.questions_link->server();
   if (server.in_cluster() && !in_cluster()) {
     of.refused = true;
@@ -222,6 +234,8 @@ void remote_store::on_ready(node& is) {
   if (was_lost)
     with_.log(in_cluster() ? "the node at " + is.address.text + " is in service again"
                            : "is in service again");
+  if (is.is_replica())
+    return;
   for (const auto& [of, space] : all_tokens()) {
     if (node_of(of->key) == &is || of->read_at == is.number)
       of->token.ask_again(); // another machine may have cleared it meanwhile
@@ -239,11 +253,16 @@ std::vector<std::pair<remote_store::token_state*, remote_store::space_state_ptr>
   return all;
 }
 
-/// The store is in service once all nodes that can be reached are, and as long as one is.
+/// The store is in service once all nodes that can be reached are, and as long as one is. Without its replicas it is as well.
 void remote_store::tell_state() {
   bool ready = false, connecting = false;
-  std::string away;
+  std::string away, away_replica;
   for (const auto& [number, each] : nodes_) {
+    if (each->is_replica()) {
+      if (!each->leaves && !each->ready() && away_replica.empty())
+        away_replica = each->warned;
+      continue;
+    }
     ready |= each->ready();
     connecting |= !each->leaves && each->now == phase::connecting && each->warned.empty();
     if (!each->leaves && !each->ready() && !each->warned.empty() && away.empty())
@@ -263,6 +282,8 @@ void remote_store::tell_state() {
     with_.service->set_notice(
         std::to_string(uncovered) +
         " slots of the cluster belong to no node, and what they have is missed; look at CLUSTER INFO");
+  else if (!away_replica.empty())
+    with_.service->set_notice(away_replica + "; other nodes are read instead of this replica");
   else
     with_.service->set_notice({});
 }
@@ -279,12 +300,16 @@ void remote_store::close(node& lost, const std::string& why) {
     lost.warned = lost.why;
   tell_state();
   if (is_new)
-    with_.warn((in_cluster() ? "is out of service in part: " : "is out of service: ") + lost.why);
+    with_.warn((lost.is_replica() ? "does not read from a replica: "
+                : in_cluster()    ? "is out of service in part: "
+                                  : "is out of service: ") +
+               lost.why);
   for (store_link* link : lost.links())
     link->end();
   if (!in_cluster())
     guides_.link.end();
-  book_.forget_all();
+  if (!lost.is_replica())
+    book_.forget_all();
   for (const auto& [of, space] : all_tokens())
     if (node_of(of->key) == &lost && !in_cluster())
       of->token.ask_again();
@@ -316,12 +341,10 @@ void remote_store::lose(node& lost) {
     guides_.link.forget();
   for (lane* each : {&lost.reads, &lost.writes}) {
     each->window.restart();
+    each->waiting_bytes = 0;
     for (auto* steps : {&each->sent, &each->waiting})
-      for (auto unanswered = std::exchange(*steps, {}); !unanswered.empty(); unanswered.pop_front()) {
-        if (unanswered.front()->reads())
-          with_.counts->missed(metrics::remote_miss::unanswered);
-        end(*unanswered.front(), move_outcome::away);
-      }
+      for (auto lost_there = std::exchange(*steps, {}); !lost_there.empty(); lost_there.pop_front())
+        unanswered(std::move(lost_there.front()));
   }
   if (lost.leaves)
     return;
@@ -390,6 +413,9 @@ void remote_store::on_io_done(const runtime::io_done& done) {
   } else {
     if (done.tag == budget_timer) {
       on_budget();
+    } else if (done.tag == replicas_timer) {
+      ask_for_replicas_later();
+      want_map();
     } else {
       if (guides_.breaker.now() == remote::breaker::state::open)
         guides_.breaker.begin_trial();
@@ -441,7 +467,7 @@ void remote_store::ask_guides() {
   if (in_cluster()) { // those that are in service know best
     std::vector<remote::store_address> all;
     for (const auto& [number, each] : nodes_)
-      if (each->ready())
+      if (each->ready() && !each->is_replica())
         all.push_back(each->address);
     std::ranges::shuffle(all, random_);
     if (auto best = nodes_.find(std::exchange(guides_.best, UINT64_MAX));
@@ -483,7 +509,7 @@ void remote_store::on_guided(const remote::finished_command& told) {
   if (in_cluster()) {
     auto ranges = told.slots;
     for (remote::slot_range& range : ranges)
-      range.primary = remote::completed_address(range.primary, guide.text);
+      complete(range, guide.text);
     if (ranges.empty())
       return leave_guide("it knows no node that has slots");
     if (std::ranges::none_of(ranges, [](const remote::slot_range& range) {
@@ -598,6 +624,7 @@ void remote_store::use_map() {
       owners[slot] = primaries[*owner];
       ++owners[slot]->slots;
     }
+  use_replicas(primaries);
   const bool changed = owners != owners_;
   owners_ = std::move(owners);
   if (changed)
@@ -618,6 +645,25 @@ void remote_store::use_map() {
   tell_state();
   if (guides_.again)
     want_map();
+}
+
+void remote_store::ask_for_replicas_later() {
+  after(between_replicas + std::chrono::milliseconds(random_() % 2'000), replicas_timer);
+}
+
+/// A replica that a failover has made a primary, or the reverse, becomes another node: its former connections end.
+void remote_store::use_replicas(const std::vector<node*>& primaries) {
+  for (const auto& [number, each] : nodes_)
+    each->replicas.clear();
+  for (size_t i = 0; i < primaries.size() && with_.plan.address.reads_replicas; ++i) {
+    if (primaries[i] == nullptr || primaries[i]->slots == 0)
+      continue;
+    for (const std::string& address : slots_.replicas_of(i))
+      if (node* replica = node_at(address, true); replica != nullptr) {
+        primaries[i]->replicas.push_back(replica);
+        replica->slots = primaries[i]->slots;
+      }
+  }
 }
 
 /// The server is no longer the one that the address means.

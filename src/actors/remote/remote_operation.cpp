@@ -32,7 +32,9 @@ caf::result<remote::store_status> remote_store::on_status() {
   all->reply = make_answer<remote::store_status>(self_);
   auto promise = all->reply.promise();
   remote::store_status& status = all->status;
-  const auto connects = [](const auto& each) { return each.second->now == phase::connecting; };
+  const auto connects = [](const auto& each) {
+    return each.second->now == phase::connecting && !each.second->is_replica();
+  };
   const bool ready = with_.service->reads();
   status.address = in_cluster() ? with_.plan.address.text : nodes_.begin()->second->address.text;
   status.prefix = with_.plan.names.prefix();
@@ -56,8 +58,8 @@ caf::result<remote::store_status> remote_store::on_status() {
   for (const auto& [number, each] : nodes_) {
     if (in_cluster() && !each->leaves)
       status.nodes.push_back({each->address.text, state_name(each->ready(), each->now == phase::connecting),
-                              each->why, each->slots});
-    if (!each->ready())
+                              each->why, each->slots, each->is_replica()});
+    if (!each->ready() || each->is_replica())
       continue;
     status.told &= each->told;
     status.server = each->questions_link->server()->server_name();

@@ -19,6 +19,9 @@
 // In a cluster each primary is such a server, a node, and has the keys of its slots. Any node tells who has which slots. It is asked
 // when a command was redirected or a node is lost; the command goes on where the node says.
 //
+// If the address says so, payloads are read from the replicas of a primary as well. Such a node has the connection for reads alone. Whatever a
+// replica does not deliver is read from its primary before it is a miss: a replica has no part in what is believed of the store.
+//
 // A bucket of an S3 store is such a server as well: its links have several HTTP connections each, and answer what was asked of them
 // when it is done. It cannot tell of changes. A plugin cannot either; each of its links is a process (plugin_link.cpp).
 //
@@ -128,7 +131,10 @@ class remote_store {
   static constexpr std::chrono::milliseconds between_maps{100};
   /// The same of a cluster that does not say who has a slot, or does not serve.
   static constexpr std::chrono::seconds between_doubts{2};
+  /// A cluster that is read from its replicas is asked for its slots so often: nobody tells of a replica that has joined or come back.
+  static constexpr std::chrono::seconds between_replicas{10};
   static constexpr size_t nodes_max = 1'024;
+  static constexpr size_t nodes_max_with_replica = nodes_max / 2; ///< of which the rest is kept for primaries
   /// Encrypted or decrypted in a turn: 0.1 to 0.2 ms, as the kernel takes to copy a piece of a connection.
   static constexpr size_t values_bytes = valkey_link::piece_bytes;
   static constexpr size_t bytes_of_a_value = 4'096; ///< take as long as beginning a value
@@ -154,7 +160,7 @@ class remote_store {
 
  private:
   enum class phase : uint8_t { down, connecting, ready, closing };
-  enum timer : uint64_t { map_timer = 1, budget_timer };
+  enum timer : uint64_t { map_timer = 1, budget_timer, replicas_timer };
   using time_point = std::chrono::steady_clock::time_point;
   using said = std::function<void(const remote::finished_command*)>; ///< null, once: the connection is lost
 
@@ -212,6 +218,12 @@ class remote_store {
         end();
     }
   };
+  /// The parts of an object that are read from a replica. They wait for one another: the primary, if it is asked, is asked for all, so no
+  /// object consists of parts of two nodes, one of which may lag behind the other.
+  struct replica_read {
+    size_t left = 0;
+    bool failed = false;
+  };
   /// One command to the store.
   struct step {
     transfer_ptr of;                      ///< null: a value is removed
@@ -225,6 +237,7 @@ class remote_store {
     uint64_t begin = 0, bytes = 0;                              ///< of the payload in this part
     bool asking = false;                                        ///< its slot is on its way to this node
     uint32_t hops = 0;                                          ///< it was redirected so often
+    std::shared_ptr<replica_read> at_replica;                   ///< null: a primary is asked
     std::unique_ptr<std::byte[]> sealed;                        ///< what is written, if values are encrypted
     std::unique_ptr<remote::value_sealing> sealing;             ///< fills it, and the header
     std::unique_ptr<remote::value_opening> opening;             ///< decrypts what was received
@@ -239,7 +252,9 @@ class remote_store {
     std::unique_ptr<store_link> link;
     remote::byte_window window;
     std::deque<step_ptr> waiting;
+    uint64_t waiting_bytes = 0;
     std::deque<step_ptr> sent; ///< in the order in which they were asked for
+    uint64_t bytes_under_way() const { return waiting_bytes + window.in_flight(); }
     bool room() {
       return !waiting.empty() && link->ready() && link->server()->has_room(2) &&
              window.has_room(waiting.front()->bytes);
@@ -254,7 +269,7 @@ class remote_store {
     expected_replies replies;
     bool asking = false;
   };
-  /// The only server, or a primary of the cluster.
+  /// The only server, or a primary of the cluster, or a replica. One that becomes the other is another node.
   struct node {
     node(remote_store& store, uint64_t its_number, remote::store_address where);
 
@@ -264,17 +279,20 @@ class remote_store {
     lane reads, writes; ///< the latter with removals
     phase now = phase::down;
     remote::breaker breaker{{.failures_in_a_row = 1}};
-    std::string why, warned; ///< it is out of service
-    bool refused = false;    ///< it answers, and cannot be used
-    bool told = false;       ///< it tells which keys have changed
-    uint32_t slots = 0;      ///< that it has, if the store is a cluster
-    bool asked = false;      ///< a command was sent there that another node had redirected
-    bool leaves = false;     ///< it has no slots any more
+    std::string why, warned;     ///< it is out of service
+    bool refused = false;        ///< it answers, and cannot be used
+    bool told = false;           ///< it tells which keys have changed
+    uint32_t slots = 0;          ///< that it has, or its primary, if the store is a cluster
+    std::vector<node*> replicas; ///< of a primary
+    bool asked = false;          ///< a command was sent there that another node had redirected
+    bool leaves = false;         ///< it has no slots any more
     std::deque<question_to_store> questions;
     std::deque<expected_replies> expected; ///< in the order of their replies
 
     std::array<store_link*, 3> links() { return {questions_link.get(), reads.link.get(), writes.link.get()}; }
     bool ready() const { return now == phase::ready; }
+    bool is_replica() const { return address.of_replica; }
+    bool uses(const store_link* link) const { return !is_replica() || link == reads.link.get(); }
   };
   /// Who tells where the server is, or who has which slots: sentinels, or nodes of the cluster.
   struct guides {
@@ -303,9 +321,10 @@ class remote_store {
   }
   bool is_bucket() const { return with_.plan.address.at == remote::store_address::kind::bucket; }
   node* add_node(remote::store_address address);
-  node* node_at(const std::string& address);
+  node* node_at(const std::string& address, bool as_replica = false);
   node* node_of(std::string_view key) const;
   node* node_of(const step& of) const;
+  node* reader_of(const step& of) const;
   bool serving() const;
   store_link::callbacks callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
                                      std::function<void(const remote::finished_command&)> finished);
@@ -333,6 +352,8 @@ class remote_store {
   void want_map();
   bool doubt_map();
   void use_map();
+  void ask_for_replicas_later();
+  void use_replicas(const std::vector<node*>& primaries);
   std::vector<std::pair<token_state*, space_state_ptr>> all_tokens();
   bool lost_its_server(const remote::finished_command& told) const;
   node* redirected(const node& from, const remote::finished_command& told, uint32_t hops);
@@ -347,6 +368,8 @@ class remote_store {
   task<> move(transfer_ptr all, uint64_t number);
   void begin_steps(const transfer_ptr& all);
   remote::remote_identity identity_of(const transfer& of, size_t object) const;
+  step_ptr step_of(const transfer_ptr& all, size_t object, uint32_t part,
+                   const remote::remote_identity& identity) const;
   bool enqueue(step_ptr next, node* at);
   bool begin_next(lane& by);
   bool overtakes(const step& next, const lane& by) const;
@@ -360,7 +383,10 @@ class remote_store {
   void fit_window(lane& reads);
   void finish_read(step_ptr done, const remote::finished_command& finished);
   remote::expected_part expected_of(const step& read) const;
-  void settle_read(step& done, const tl::expected<uint64_t, remote::rejected_value>& verified);
+  void settle_read(const step_ptr& done, const tl::expected<uint64_t, remote::rejected_value>& verified);
+  void refused_by_replica(node& of, step_ptr done, const remote::finished_command& finished);
+  void settle_at_replica(step_ptr done, bool delivered);
+  void unanswered(step_ptr lost);
   void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
   task<> deliver_read(transfer_ptr all, uint64_t number);

@@ -30,6 +30,7 @@ void valkey_link::connect(const remote::store_address& address, const remote::st
   round_trip_ = {};
   at_path_ = address.at_path();
   with_ = with;
+  of_replica_ = address.of_replica;
   name_ = address.name;
   socket_ = std::make_shared<unique_fd>(
       ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -66,7 +67,7 @@ void valkey_link::on_connected(int32_t result) {
   in_ = std::make_shared<incoming>();
   out_ = std::make_shared<outgoing>();
   in_->socket = out_->socket = socket_;
-  server_ = in_->server = std::make_shared<remote::valkey_connection>(with_.login);
+  server_ = in_->server = std::make_shared<remote::valkey_connection>(with_.login, of_replica_);
   if (with_.tls) {
     tls_ = std::make_unique<remote::tls_stream>(with_.tls, name_);
     in_->encrypted.resize(piece_bytes);

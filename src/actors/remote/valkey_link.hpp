@@ -77,7 +77,7 @@ class valkey_link final : public store_link {
   void watch();
 
   phase phase_ = phase::down;
-  bool at_path_ = false;
+  bool at_path_ = false, of_replica_ = false;
   remote::store_credentials with_;
   std::string name_;                        ///< that a certificate has to have
   std::unique_ptr<remote::tls_stream> tls_; ///< null: without

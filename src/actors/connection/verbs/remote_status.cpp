@@ -31,7 +31,7 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
   std::vector<flatbuffers::Offset<wire::RemoteNode>> nodes;
   for (const remote::store_node& node : state.nodes)
     nodes.push_back(wire::CreateRemoteNodeDirect(body, node.address.c_str(), node.state.c_str(),
-                                                 node.reason.c_str(), node.slots));
+                                                 node.reason.c_str(), node.slots, node.replica));
   const auto warnings = body.CreateVectorOfStrings(state.warnings);
   auto text = [&](const std::string& said) { return body.CreateString(said); };
   const auto memory = state.memory.value_or(remote::store_memory{});

@@ -1,0 +1,324 @@
+// Replicas of a cluster that serve reads of payloads: who is read, what happens when one lags, stands still or ends, failovers, and clears.
+#include "cluster_fixture.hpp"
+
+#include "tests/support/process_memory.hpp"
+#include "tests/support/scrape.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+namespace terrace::e2e {
+namespace {
+
+class RemoteReplicas : public RemoteCluster {
+ protected:
+  using chains = std::vector<std::vector<digest>>;
+
+  void SetUp() override {
+    RemoteCluster::SetUp();
+    address_options_ = "?reads=replicas";
+  }
+  static size_t replica_of(size_t primary) { return redis_cluster::primaries + primary; }
+
+  int64_t stat(size_t node, const std::string& section, const std::string& name) const {
+    const std::string told = cluster_->ask(node, {"INFO", section});
+    const auto at = told.find(name);
+    return at == std::string::npos ? 0 : std::stoll(told.substr(at + name.size()));
+  }
+  /// Values that the node was asked for, tokens among them.
+  int64_t gets(size_t node) const { return stat(node, "commandstats", "cmdstat_get:calls="); }
+  int64_t gets_of_all(size_t first) const {
+    int64_t sum = 0;
+    for (size_t i = first; i < first + redis_cluster::primaries; ++i)
+      sum += cluster_->runs(i) ? gets(i) : 0;
+    return sum;
+  }
+  int64_t gets_of_replicas() const { return gets_of_all(redis_cluster::primaries); }
+  /// Connections but the one that asks.
+  int64_t connections(size_t node) const {
+    const std::string told = cluster_->ask(node, {"CLIENT", "LIST", "TYPE", "normal"});
+    return std::ranges::count(told, '\n') - 1;
+  }
+  void await_copies() const {
+    for (size_t i = 0; i < redis_cluster::primaries; ++i)
+      ASSERT_TRUE(eventually([&] { return cluster_->keys(replica_of(i)) == cluster_->keys(i); }));
+  }
+  static void loads_all(const remote_machine& at, const chains& all) {
+    for (const auto& each : all)
+      EXPECT_EQ(at.client->load_and_check(each), 1U);
+  }
+  static void loads_whatever_is_there(const remote_machine& at, const chains& all) {
+    for (const auto& each : all)
+      EXPECT_LE(at.client->load_and_check(each), 1U);
+  }
+  /// The replica hears of nothing that its primary does from now on, and keeps what it has.
+  void cut_off(size_t replica) const {
+    const size_t primary = replica - redis_cluster::primaries;
+    EXPECT_EQ(cluster_->ask(primary, {"ACL", "SETUSER", "default", "-psync", "-sync"}), "OK");
+    EXPECT_EQ(cluster_->ask(primary, {"CLIENT", "KILL", "TYPE", "replica"}), "(integer) 1");
+    EXPECT_TRUE(eventually([&] {
+      return cluster_->ask(replica, {"INFO", "replication"}).find("master_link_status:down") !=
+             std::string::npos;
+    }));
+  }
+  void cut_off_all() const {
+    for (size_t i = 0; i < redis_cluster::primaries; ++i)
+      cut_off(replica_of(i));
+  }
+  static nlohmann::json state_of(const remote_machine& at, const std::string& address, bool replica) {
+    const auto shown = status(at);
+    for (const auto& node : shown["nodes"])
+      if (node["address"] == address && node["replica"] == replica)
+        return node["state"];
+    return "unknown";
+  }
+  /// A node lists a replica once it knows that it has received something.
+  void await_replicas(const remote_machine& at) const {
+    for (size_t i = 0; i < redis_cluster::primaries; ++i)
+      EXPECT_TRUE(
+          eventually([&] { return state_of(at, cluster_->address(replica_of(i)), true) == "ready"; }));
+  }
+};
+
+TEST_F(RemoteReplicas, PayloadsAreReadFromReplicas) {
+  start(redis_cluster::primaries);
+  auto a = machine(), b = machine();
+  auto all = singles(1, 20);
+  store_all(*a, all);
+  await_copies();
+  await_replicas(*b);
+  ASSERT_TRUE(finds_all(*b, all));
+  const int64_t of_primaries = gets_of_all(0), of_replicas = gets_of_replicas();
+  loads_all(*b, all);
+  EXPECT_EQ(gets_of_replicas() - of_replicas, 20);
+  EXPECT_EQ(gets_of_all(0), of_primaries) << "one at a time: no primary has to help";
+  for (size_t i = 0; i < redis_cluster::primaries; ++i) {
+    EXPECT_EQ(stat(replica_of(i), "commandstats", "cmdstat_readonly:calls="), 2) << "once for each machine";
+    EXPECT_EQ(stat(replica_of(i), "commandstats", "cmdstat_exists:calls="), 0);
+    EXPECT_EQ(connections(replica_of(i)), 2);
+  }
+  const auto shown = status(*b);
+  ASSERT_EQ(shown["nodes"].size(), 6U) << shown;
+  for (size_t i = 0; i < redis_cluster::primaries; ++i) {
+    EXPECT_EQ(state_of(*b, cluster_->address(i), false), "ready") << shown;
+    EXPECT_EQ(state_of(*b, cluster_->address(replica_of(i)), true), "ready") << shown;
+  }
+  EXPECT_TRUE(shown["misses"].empty()) << shown;
+  const auto text = terrace(b->daemon, {"remote", "status"}).out;
+  EXPECT_NE(text.find("replica  " + cluster_->address(5) + ", ready, 5,462 slots"), std::string::npos)
+      << text;
+}
+
+TEST_F(RemoteReplicas, AnObjectOfSeveralPartsIsReadFromAReplica) {
+  start(redis_cluster::primaries);
+  auto spec = test_space();
+  spec.pools[0].object_bytes = 4 * object_bytes;
+  auto a = machine(spec, "encrypt = true\n"), b = machine(spec, "encrypt = true\n");
+  const auto chain = chain_of(1, 1), contents = chain_of(2, 4);
+  const std::vector<client::run> whole{{.offset = 0, .bytes = 4 * object_bytes}};
+  for (size_t i = 0; i < contents.size(); ++i)
+    fill_content(contents[i], a->client->piece(i));
+  auto request = a->client->store_of(chain);
+  request.runs = whole;
+  ASSERT_TRUE((*a->client)->store(request, patiently()));
+  ASSERT_TRUE(a->finds_all(chain, on_remote));
+  await_copies();
+  await_replicas(*b);
+  ASSERT_TRUE(b->finds_all(chain));
+  const int64_t before = gets_of_replicas();
+  auto wanted = b->client->load_of(chain);
+  wanted.runs = whole;
+  auto loaded = (*b->client)->load(wanted, patiently());
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  EXPECT_EQ(loaded->delivered_chunks, 1U);
+  for (size_t i = 0; i < contents.size(); ++i)
+    EXPECT_TRUE(has_content(contents[i], b->client->piece(i)));
+  EXPECT_EQ(gets_of_replicas() - before, 4);
+}
+
+TEST_F(RemoteReplicas, NoReplicaIsConnectedToUnlessTheAddressSaysSo) {
+  start(redis_cluster::primaries);
+  address_options_.clear();
+  auto a = machine();
+  auto all = singles(1, 6);
+  store_all(*a, all);
+  EXPECT_EQ(status(*a)["nodes"].size(), 3U);
+  for (size_t i = 0; i < redis_cluster::primaries; ++i) {
+    EXPECT_EQ(connections(replica_of(i)), 0);
+    EXPECT_TRUE(eventually([&] { return connections(i) == 3; }));
+  }
+}
+
+// ---- replicas that lag ----
+
+TEST_F(RemoteReplicas, WhatAReplicaDoesNotHaveYetIsReadFromItsPrimary) {
+  start(redis_cluster::primaries);
+  const uint16_t port = test::free_port();
+  auto a = machine();
+  remote_machine b({.metrics = "127.0.0.1:" + std::to_string(port), .more = cluster_section()});
+  b.await_store();
+  await_replicas(b);
+  auto early = singles(1, 3), all = singles(100, 12);
+  store_all(*a, early);
+  store_all(*a, all);
+  await_copies();
+  ASSERT_TRUE(finds_all(b, early));
+  ASSERT_TRUE(finds_all(b, all));
+  loads_all(b, early);
+  for (size_t i = 0; i < redis_cluster::primaries;
+       ++i) { // they evict by themselves, as one that lags has nothing
+    for (const auto& [option, value] : {std::pair("maxmemory-policy", "allkeys-lru"),
+                                        {"replica-ignore-maxmemory", "no"},
+                                        {"maxmemory", "1"}})
+      EXPECT_EQ(cluster_->ask(replica_of(i), {"CONFIG", "SET", option, value}), "OK");
+    ASSERT_TRUE(eventually([&] { return cluster_->keys(replica_of(i)) == 0; }));
+  }
+  loads_all(b, all);
+  auto count = [&](const std::string& answer) {
+    return test::number_behind(test::scrape(port),
+                               "terrace_remote_replica_reads_total{group=\"default\",answer=\"" + answer +
+                                   "\"}");
+  };
+  EXPECT_EQ(count("read"), 3);
+  EXPECT_EQ(count("asked_primary"), 12);
+  const auto shown = status(b);
+  EXPECT_TRUE(shown["misses"].empty()) << shown;
+  EXPECT_EQ(shown["notice"], "") << shown;
+  EXPECT_EQ(stored(), 15) << "nothing was removed because a replica lags";
+}
+
+TEST_F(RemoteReplicas, AReplicaThatHasNotHeardOfAClearBringsNothingBack) {
+  start(redis_cluster::primaries);
+  auto a = machine(), b = machine();
+  auto all = singles(1, 9);
+  store_all(*a, all);
+  await_copies();
+  await_replicas(*b);
+  ASSERT_TRUE(finds_all(*b, all));
+  cut_off_all();
+  ASSERT_TRUE((*a->client)->admin().clear(nullptr, patiently()));
+  EXPECT_TRUE(b->daemon.await_log("was cleared by another machine"));
+  EXPECT_EQ(found(*b, all), 0U);
+  for (const auto& each : all)
+    EXPECT_EQ(b->client->load_and_check(each), 0U) << "its replica has the object, and the token from before";
+  auto c = machine();
+  EXPECT_EQ(found(*c, all), 0U) << "nor for a machine that knows of nothing";
+  store_all(*a, all);
+  EXPECT_TRUE(finds_all(*b, all));
+  loads_all(*b, all);
+}
+
+// ---- replicas that end ----
+
+TEST_F(RemoteReplicas, AReplicaThatEndsIsReadAgainOnceItIsBack) {
+  start(redis_cluster::primaries);
+  auto a = machine(), b = machine();
+  auto all = singles(1, 12), later = singles(100, 24);
+  store_all(*a, all);
+  store_all(*a, later);
+  await_copies();
+  ASSERT_TRUE(finds_all(*b, all));
+  ASSERT_TRUE(finds_all(*b, later));
+  await_replicas(*b);
+  const std::string address = cluster_->address(3);
+  cluster_->kill(3);
+  ASSERT_TRUE(b->daemon.await_log("does not read from a replica: the node at " + address));
+  EXPECT_EQ(status(*b)["state"], "ready");
+  loads_all(*b, all);
+  EXPECT_TRUE(status(*b)["misses"].empty());
+  EXPECT_FALSE(b->daemon.has_logged("is out of service"));
+  cluster_->start(3);
+  ASSERT_TRUE(eventually([&] { return state_of(*b, address, true) == "ready"; }));
+  ASSERT_TRUE(eventually([&] {
+    return cluster_->ask(3, {"INFO", "replication"}).find("master_link_status:up") != std::string::npos;
+  }));
+  loads_all(*b, later);
+  EXPECT_GT(gets(3), 0);
+}
+
+TEST_F(RemoteReplicas, WhatAReplicaThatStandsStillWasAskedForIsReadFromItsPrimary) {
+  start(redis_cluster::primaries);
+  auto a = machine();
+  remote_machine b({.more = cluster_section("demotion = \"write_through\"\n", "100ms")});
+  b.await_store();
+  auto all = singles(1, 12);
+  store_all(*a, all);
+  await_copies();
+  ASSERT_TRUE(finds_all(b, all));
+  await_replicas(b);
+  for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    ASSERT_TRUE(test::suspend(cluster_->pid(replica_of(i))));
+  loads_all(b, all);
+  EXPECT_TRUE(b.daemon.await_log("it does not answer"));
+  EXPECT_TRUE(status(b)["misses"].empty()) << status(b);
+  EXPECT_EQ(status(b)["state"], "ready");
+  for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    ASSERT_EQ(::kill(cluster_->pid(replica_of(i)), SIGCONT), 0);
+  await_replicas(b);
+}
+
+TEST_F(RemoteReplicas, AFailoverUnderLoadChangesTheRolesOfNodes) {
+  start(redis_cluster::primaries);
+  auto a = machine(), b = machine();
+  auto all = singles(1, 24), later = singles(100, 12);
+  store_all(*a, all);
+  await_copies();
+  ASSERT_TRUE(finds_all(*b, all));
+  await_replicas(*b);
+  const size_t lost = 0, promoted = replica_of(lost);
+  const std::string address = cluster_->address(promoted), former = cluster_->address(lost);
+  std::atomic<bool> changing{true};
+  std::thread loads([&] {
+    while (changing) // every byte that is delivered is checked
+      loads_whatever_is_there(*b, all);
+  });
+  cluster_->kill(lost); // by this thread: a server ends with the thread that has started it
+  EXPECT_TRUE(eventually([&] { return state_of(*a, address, false) == "ready"; }));
+  cluster_->start(lost);
+  EXPECT_TRUE(eventually([&] { return state_of(*a, former, true) == "ready"; }));
+  changing = false;
+  loads.join();
+  EXPECT_TRUE(eventually([&] {
+    return state_of(*b, address, false) == "ready" && state_of(*b, former, true) == "ready";
+  })) << status(*b);
+  EXPECT_EQ(status(*b)["nodes"].size(), 6U) << status(*b);
+  EXPECT_TRUE(finds_all(*b, all));
+  store_all(*a, later);
+  EXPECT_TRUE(finds_all(*b, later));
+  loads_all(*b, later);
+  EXPECT_TRUE(eventually([&] { return connections(promoted) == 6; })) << "three of each machine";
+  EXPECT_TRUE(eventually([&] { return connections(lost) == 2; })) << "one of each";
+}
+
+TEST_F(RemoteReplicas, ReadsNeedNoMoreRightsThanDocumented) {
+  const std::vector<std::string> rights{"--user",         "kv",      "on",      ">hunter2", "~terrace/*",
+                                        "+hello",         "+auth",   "+exists", "+get",     "+set",
+                                        "+unlink",        "+client", "+info",   "+scan",    "+strlen",
+                                        "+cluster|slots", "+asking"};
+  auto with_readonly = rights;
+  with_readonly.emplace_back("+readonly");
+  write_file(folder_ / "password", "hunter2\nkv\n");
+  ASSERT_EQ(::chmod((folder_ / "password").c_str(), 0600), 0);
+  const std::string password = "password_file = \"" + folder_.path() + "/password\"\n";
+  start(redis_cluster::primaries, 0, with_readonly);
+  auto a = machine(test_space(), password);
+  auto all = singles(1, 6), later = singles(100, 6);
+  store_all(*a, all);
+  await_copies();
+  auto b = machine(test_space(), password);
+  await_replicas(*b);
+  ASSERT_TRUE(finds_all(*b, all));
+  loads_all(*b, all);
+  EXPECT_GE(gets_of_replicas(), 6);
+  for (size_t i = 0; i < cluster_->size(); ++i)
+    EXPECT_EQ(cluster_->ask(i, {"ACL", "SETUSER", "kv", "-readonly"}), "OK");
+  store_all(*a, later);
+  remote_machine c({.more = cluster_section("demotion = \"write_through\"\n" + password)});
+  ASSERT_TRUE(c.daemon.await_log("with reads=replicas READONLY"));
+  ASSERT_TRUE(finds_all(c, later));
+  loads_all(c, later);
+}
+
+} // namespace
+} // namespace terrace::e2e
