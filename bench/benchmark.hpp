@@ -69,6 +69,7 @@ void resp_set(const settings&, const reporter&);
 void remote_get(const settings&, const reporter&);
 void remote_put(const settings&, const reporter&);
 void remote_cpu(const settings&, const reporter&);
+void remote_compress(const settings&, const reporter&);
 void remote_pipeline(const settings&, const reporter&);
 void remote_probe(const settings&, const reporter&);
 void remote_lookup(const settings&, const reporter&);

@@ -52,6 +52,8 @@ std::span<const benchmark> benchmarks() {
        remote_get},
       {"remote_put", "the same, stored", remote_put},
       {"remote_cpu", "the daemon's processor time for what it reads, beside a bare client's", remote_cpu},
+      {"remote_compress", "rates and processor time of a remote tier that compresses, beside zstd alone",
+       remote_compress},
       {"remote_pipeline", "256 MiB from redis-server to a region by one load", remote_pipeline},
       {"remote_probe", "lookups that ask redis-server for 128 chunks, alone and beside bulk reads",
        remote_probe},

@@ -7,6 +7,7 @@
 
 #include <openssl/evp.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -50,6 +51,40 @@ void cross_bare_cipher(std::span<uint8_t> memory, bool encrypts) {
   }
   EVP_CIPHER_CTX_free(context);
 }
+
+/// zstd alone, on one thread: the high bytes of floats, 64 KiB at a time, as the daemon compresses them. Planes are not split or joined.
+class bare_compression {
+ public:
+  explicit bare_compression(std::span<const uint8_t> floats) {
+    for (size_t i = 1; i < floats.size(); i += 2)
+      high_.push_back(floats[i]);
+  }
+  void compress() {
+    frames_.clear();
+    for (size_t at = 0; at < high_.size(); at += piece_) {
+      std::vector<uint8_t>& frame = frames_.emplace_back(ZSTD_compressBound(piece_));
+      frame.resize(ZSTD_compressCCtx(in_.get(), frame.data(), frame.size(), high_.data() + at, piece_, 1));
+    }
+  }
+  void expand() {
+    for (size_t at = 0; const auto& frame : frames_) {
+      if (ZSTD_decompressDCtx(out_.get(), high_.data() + at, piece_, frame.data(), frame.size()) != piece_)
+        give_up("zstd does not expand what it has compressed");
+      at += piece_;
+    }
+  }
+
+ private:
+  struct release {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  static constexpr size_t piece_ = 64 << 10;
+  std::vector<uint8_t> high_;
+  std::vector<std::vector<uint8_t>> frames_;
+  std::unique_ptr<ZSTD_CCtx, release> in_{ZSTD_createCCtx()};
+  std::unique_ptr<ZSTD_DCtx, release> out_{ZSTD_createDCtx()};
+};
 
 /// Lookups of chunks that nobody has, and the same question to the store.
 class probes {
@@ -159,7 +194,7 @@ void remote_get(const settings& options, const reporter& report) {
                          .aim = 1,
                          .direction = better::higher}));
   }
-  far_daemon in(options, true);
+  far_daemon in(options, "encrypt = true\n");
   far_chain chain(in, far_mib);
   chain.store();
   auto sides = interleave(
@@ -202,7 +237,7 @@ void remote_put(const settings& options, const reporter& report) {
                          .aim = 0.9,
                          .direction = better::higher}));
   }
-  far_daemon in(options, true);
+  far_daemon in(options, "encrypt = true\n");
   far_chain chain(in, far_mib);
   auto sides = interleave(
       options.rounds,
@@ -222,7 +257,7 @@ void remote_cpu(const settings& options, const reporter& report) {
   shared_memory into(far_bytes);
   constexpr double gb = static_cast<double>(far_bytes) / 1e9;
   for (bool encrypts : {false, true}) {
-    far_daemon in(options, encrypts);
+    far_daemon in(options, encrypts ? "encrypt = true\n" : "");
     far_chain chain(in, far_mib);
     chain.store();
     const auto keys = chain.keys();
@@ -246,6 +281,52 @@ void remote_cpu(const settings& options, const reporter& report) {
                          .floor = 1.25,
                          .aim = 1.1}));
   }
+}
+
+/// Rates and processor time per payload, of noise in bfloat16; the limit is zstd alone.
+void remote_compress(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  far_daemon in(options, "compress = true\n");
+  far_chain chain(in, far_mib);
+  chain.use_floats();
+  bare_compression bare(chain.content());
+  constexpr double gb = static_cast<double>(far_bytes) / 1e9;
+  auto daemon_side = [&](const std::function<void()>& act) {
+    const double before = cpu_seconds_of(in.daemon().pid());
+    const double rate = gb_per_s(seconds_of(act));
+    return std::vector{rate, (cpu_seconds_of(in.daemon().pid()) - before) / gb};
+  };
+  auto bare_side = [&](const std::function<void()>& act) {
+    const double before = cpu_seconds_of_this_thread();
+    const double rate = gb_per_s(seconds_of(act));
+    return std::vector{rate, (cpu_seconds_of_this_thread() - before) / gb};
+  };
+  auto tell = [&](const std::string& name, const auto& sides) {
+    report(sides.judged({.name = name, .unit = "GB/s", .direction = better::higher, .bounded = false}));
+    report(sides.judged({.name = name + "_cpu", .unit = "s/GB", .bounded = false}, 1));
+  };
+  tell("remote_put_1MiB_compressed", interleave(
+                                         options.rounds,
+                                         [&] {
+                                           auto both = daemon_side([&] { chain.store(); });
+                                           chain.forget();
+                                           return both;
+                                         },
+                                         [&] { return bare_side([&] { bare.compress(); }); }));
+  chain.store();
+  tell("remote_get_1MiB_compressed", interleave(
+                                         options.rounds,
+                                         [&] {
+                                           chain.chill();
+                                           return daemon_side([&] { chain.prefetch(); });
+                                         },
+                                         [&] { return bare_side([&] { bare.expand(); }); }));
+  const auto told = must(in.client().admin().remote_status(), "asking the store");
+  const auto& remote = told.front();
+  report(of_rounds(
+      {.name = "remote_compression_ratio", .unit = "", .direction = better::higher, .bounded = false},
+      {static_cast<double>(remote.written_bytes) / static_cast<double>(remote.stored_bytes)}));
 }
 
 void remote_pipeline(const settings& options, const reporter& report) {

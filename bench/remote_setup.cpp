@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <iostream>
+#include <random>
 
 namespace terrace::bench {
 
@@ -39,20 +41,20 @@ bool far_daemon::possible() {
   return installed;
 }
 
-far_daemon::far_daemon(const settings& options, bool encrypts)
+far_daemon::far_daemon(const settings& options, const std::string& more)
     : port_(test::free_port()),
       store_(options.folder, {"--port", std::to_string(port_), "--bind", "127.0.0.1"}), bare_(port_),
-      daemon_(options, {.disk = false, .more = section(options.folder + "/realm-key", encrypts)}),
+      daemon_(options, {.disk = false, .more = section(options.folder + "/realm-key", more)}),
       client_(connect(daemon_.socket())) {
   await("the remote tier is not ready", [&] { return tier_of(client_, "remote").state == "ready"; });
 }
 
-std::string far_daemon::section(const std::string& key, bool encrypts) const {
+std::string far_daemon::section(const std::string& key, const std::string& more) const {
   test::write_file(key, std::string(32, 'k'));
   if (::chmod(key.c_str(), 0600) != 0)
     give_up("cannot protect " + key);
   return "[[remote]]\naddress = \"127.0.0.1:" + std::to_string(port_) + "\"\nrealm_key_file = \"" + key +
-         "\"\ndemotion = \"write_through\"\n" + (encrypts ? "encrypt = true\n" : "");
+         "\"\ndemotion = \"write_through\"\n" + more;
 }
 
 // ---- a chain ----
@@ -65,6 +67,18 @@ far_chain::far_chain(far_daemon& in, uint64_t object_bytes)
   region_ = must(client_.register_region(memory_), "registering a region");
   for (uint64_t i = 0; i < objects(); ++i)
     runs_.push_back({.offset = i * object_bytes, .bytes = object_bytes});
+}
+
+void far_chain::use_floats() {
+  std::mt19937 random(1);
+  std::normal_distribution<float> values;
+  const auto all = memory_.bytes();
+  for (size_t i = 0; i < far_mib; i += 2) {
+    const auto high = static_cast<uint16_t>(std::bit_cast<uint32_t>(values(random)) >> 16);
+    std::memcpy(all.data() + i, &high, sizeof high);
+  }
+  for (size_t i = far_mib; i < all.size(); i += far_mib) // farther away than zstd looks
+    std::memcpy(all.data() + i, all.data(), far_mib);
 }
 
 uint64_t far_chain::value_bytes() const { return far_header + std::min(object_bytes_, far_part); }

@@ -24,7 +24,8 @@ void await(const char* what, const std::function<bool()>& there);
 /// Everything that is stored is written to the store. There is no disk.
 class far_daemon {
  public:
-  explicit far_daemon(const settings& options, bool encrypts = false);
+  /// `more`: options of [[remote]].
+  explicit far_daemon(const settings& options, const std::string& more = "");
 
   /// Otherwise the benchmark cannot run, and has said why.
   static bool possible();
@@ -36,7 +37,7 @@ class far_daemon {
   uint16_t port() const { return port_; } ///< of the store
 
  private:
-  std::string section(const std::string& key, bool encrypts) const;
+  std::string section(const std::string& key, const std::string& more) const;
 
   uint16_t port_;
   test::redis_process store_;
@@ -49,6 +50,9 @@ class far_daemon {
 class far_chain {
  public:
   far_chain(far_daemon& in, uint64_t object_bytes);
+  /// Its content becomes gaussian noise in bfloat16.
+  void use_floats();
+  std::span<const uint8_t> content() const { return memory_.bytes(); }
 
   size_t objects() const { return far_bytes / object_bytes_; }
   uint64_t value_bytes() const;          ///< of the values in the store, all alike

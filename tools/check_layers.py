@@ -58,6 +58,7 @@ LIBRARIES = {
     "xxhash.h": {"index", "storage", "cli"},
     "cuda": {"gpu"},
     "zmq.hpp": {"cli"},
+    "zstd.h": {"remote"},
     "msgpack.hpp": {"cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)

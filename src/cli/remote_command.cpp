@@ -38,7 +38,8 @@ std::string format_remote(const client::remote_state& remote) {
   };
   add("reason", remote.reason);
   add("notice", remote.notice);
-  add("values", remote.encrypted ? "encrypted (AES-256-GCM)" : "not encrypted");
+  add("values", std::string(remote.encrypted ? "encrypted (AES-256-GCM)" : "not encrypted") +
+                    (remote.compressed ? ", compressed (zstd)" : ""));
   for (const client::remote_node& node : remote.nodes)
     add(node.replica ? "replica" : "node", node.address + ", " + node.state + ", " +
                                                format_counted(node.slots, "slot") +
@@ -52,7 +53,8 @@ std::string format_remote(const client::remote_state& remote) {
                        format_duration(remote_ns(remote.slowest_answer)) + " at most, of the last " +
                        format_counted(remote.answers, "answer"));
   add("read", format_bytes(remote.read_bytes));
-  add("written", format_bytes(remote.written_bytes));
+  add("written", format_bytes(remote.written_bytes) +
+                     (remote.compressed ? ", as " + format_bytes(remote.stored_bytes) : ""));
   add("misses", format_misses(remote));
   add("memory", format_memory(remote));
   for (const std::string& warning : remote.warnings)
@@ -64,6 +66,7 @@ json remote_json(const client::remote_state& remote) {
   json made = {{"address", remote.address},
                {"prefix", remote.prefix},
                {"encrypted", remote.encrypted},
+               {"compressed", remote.compressed},
                {"state", remote.state},
                {"since_s", remote.since.count()},
                {"reason", remote.reason},
@@ -77,6 +80,7 @@ json remote_json(const client::remote_state& remote) {
                {"answer_slowest_ns", remote.slowest_answer.count()},
                {"read_bytes", remote.read_bytes},
                {"written_bytes", remote.written_bytes},
+               {"stored_bytes", remote.stored_bytes},
                {"misses", remote.misses}};
   for (const client::remote_node& node : remote.nodes)
     made["nodes"].push_back({{"address", node.address},

@@ -223,6 +223,8 @@ result<std::vector<remote_state>> admin::remote_status(deadline until) {
           made.policy = detail::to_text(one->policy());
           made.memory_refused = detail::to_text(one->memory_refused());
           made.encrypted = one->encrypted();
+          made.compressed = one->compressed();
+          made.stored_bytes = one->stored_bytes();
           for (unsigned i = 0; one->nodes() != nullptr && i < one->nodes()->size(); ++i) {
             const auto* node = one->nodes()->Get(i);
             made.nodes.push_back({node->address()->str(), node->state()->str(),

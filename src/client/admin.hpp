@@ -143,6 +143,8 @@ struct remote_state {
   std::string memory_refused;     ///< why it has not
   std::vector<remote_node> nodes; ///< none: the store is no cluster
   bool encrypted = false;         ///< values are encrypted before they are sent
+  bool compressed = false;        ///< values of 16-bit floats are compressed before that
+  uint64_t stored_bytes = 0;      ///< what the written payload takes in the store
 };
 
 struct remote_step {

@@ -312,6 +312,10 @@ problems remote_options::contradictions() const {
         {"remote.password_file", "is \"" + password_file + "\", but the address names a plugin",
          "a server or a bucket that asks for a password",
          "remove the option; name a file with the secret by an option of the plugin, behind '?' in address"});
+  if (compress && where && where->at == remote::store_address::kind::plugin)
+    found.push_back({"remote.compress", "is true, but the address names a plugin",
+                     "a server or a bucket: a plugin's values have the length that they are asked for with",
+                     "remove the option; let the plugin compress what it keeps"});
   const std::pair<const char*, const std::string*> of_tls[] = {{"remote.tls_ca_file", &tls_ca_file},
                                                                {"remote.tls_client_file", &tls_client_file}};
   for (const auto& [option, value] : of_tls) {

@@ -188,6 +188,7 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
     remote_plan plan{.address = *remote::parse_store_address(options.address), // validated
                      .names = std::move(*names)};
     plan.tier.demotion = demotion_of(options.demotion);
+    plan.compress = options.compress;
     plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
     plan.lookup_budget =
         std::max(options.lookup_budget, plan.address.is_bulk() ? remote_options::lookup_budget_of_bulk

@@ -41,6 +41,10 @@ void remote_probe::collect(const labels& series, sample_sink& sink) const {
   count("terrace_remote_read_bytes_total", "Bytes of these objects.", series, read_bytes_);
   count("terrace_remote_written_objects_total", "Objects that were written to the store.", series, written_);
   count("terrace_remote_written_bytes_total", "Bytes of these objects.", series, written_bytes_);
+  count("terrace_remote_stored_bytes_total",
+        "Bytes that were stored for them: fewer if values are compressed, more if objects were written in "
+        "part.",
+        series, stored_bytes_);
   count("terrace_remote_clears_by_others_total", "Clears by other machines that this one has followed.",
         series, cleared_);
   count("terrace_remote_hedges_total",

@@ -45,6 +45,8 @@ class remote_probe {
     (written ? written_ : read_).add();
     (written ? written_bytes_ : read_bytes_).add(bytes);
   }
+  /// Values were written with so many bytes behind their headers.
+  void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
   /// A request was sent a second time; `won`: and that one was answered first.
   void hedged(bool won) noexcept { (won ? hedges_won_ : hedges_).add(); }
   /// A replica was asked for an object; otherwise its primary is asked next.
@@ -60,13 +62,14 @@ class remote_probe {
   recent_answers recent() const noexcept; ///< the last 64
   uint64_t read_bytes() const noexcept { return read_bytes_.value(); }
   uint64_t written_bytes() const noexcept { return written_bytes_.value(); }
+  uint64_t stored_bytes() const noexcept { return stored_bytes_.value(); }
   uint64_t misses(size_t why) const noexcept { return misses_[why].value(); }
 
   void collect(const labels& series, sample_sink& sink) const;
 
  private:
-  counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, cleared_, hedges_,
-      hedges_won_, by_replica_, again_;
+  counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, stored_bytes_,
+      cleared_, hedges_, hedges_won_, by_replica_, again_;
   std::array<counter, remote_misses.size()> misses_;
   latency_histogram answers_;
   std::array<gauge, 64> recent_ns_;

@@ -31,7 +31,7 @@ struct store_login {
 enum class command_result : uint8_t {
   done,
   absent,       ///< no such key; for `write_if_absent`: there was one
-  wrong_length, ///< the value has another length than the memory for it; its bytes were skipped
+  wrong_length, ///< the value is longer than the memory for it, or shorter than the header; its bytes were skipped
   refused,      ///< by the server: `why`
 };
 
@@ -41,7 +41,7 @@ struct finished_command {
   error
       why{}; ///< `denied`: credentials or rights; `busy`, `no_space`: later; `unsupported`: another server is needed
   std::string text;   ///< of `read_text`, `info` and `primary`; of `scan`: the next cursor, "0" at the end
-  int64_t number = 0; ///< of `length`: bytes
+  int64_t number = 0; ///< of `length`: bytes; of `read`: bytes behind the header
   std::vector<std::string> keys{};         ///< of `scan`
   std::vector<slot_range> slots{};         ///< of `slots`
   std::optional<redirection> redirected{}; ///< `refused`, because another node of the cluster has the key
@@ -74,7 +74,8 @@ class store_commands {
   void exists(uint64_t tag, std::string_view key) { exists(tag, {&key, 1}); }
   /// The parts of an object: `done` if all of them exist, `absent` if one does not.
   virtual void exists(uint64_t tag, std::span<const std::string_view> keys) = 0;
-  /// The value must have exactly the length of both together. Both stay until the command has finished or the connection has ended.
+  /// The value has all of the header, and at most as much behind it as the payload; what the memory for the payload has beyond is not
+  /// touched. Both stay until the command has finished or the connection has ended.
   virtual void read(uint64_t tag, std::string_view key, std::span<std::byte> header,
                     std::span<std::byte> payload) = 0;
   virtual void read_text(uint64_t tag, std::string_view key) = 0;

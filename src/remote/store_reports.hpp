@@ -47,11 +47,13 @@ struct store_status {
   std::chrono::seconds since{0};
   std::string reason, notice; ///< the former if it is not ready
   bool encrypted = false;     ///< values are
+  bool compressed = false;    ///< those of 16-bit floats are
   std::string server, version;
   bool told = false; ///< the store tells which keys change
   uint32_t answers = 0;
   std::chrono::nanoseconds mean_answer{0}, slowest_answer{0}; ///< of the last `answers` ones
   uint64_t read_bytes = 0, written_bytes = 0;
+  uint64_t stored_bytes = 0;                                 ///< of what was written, as it is in the store
   std::vector<std::pair<std::string_view, uint64_t>> misses; ///< by reason
   std::optional<store_memory> memory;
   std::string memory_refused; ///< why there is none

@@ -260,6 +260,13 @@ void valkey_connection::place(std::string_view bytes) {
   }
 }
 
+// A value may be shorter than the place for it.
+void valkey_connection::expect_value(size_t bytes) {
+  expected_reply& first = expected_.front();
+  first.payload_bytes = bytes - first.places[0].size();
+  first.places[1] = first.places[1].first(first.payload_bytes);
+}
+
 // Takes what has come of a value along with other bytes.
 void valkey_connection::take_value() {
   auto part = reader_.take_value();
@@ -340,7 +347,9 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
   bool is_read =
       first.what == command::read || first.what == command::read_text || first.what == command::info;
   if (step.what == reply_step::kind::value) {
-    has_place_ = first.what == command::read && step.value_bytes == first.bytes();
+    has_place_ = first.what == command::read && first.takes(step.value_bytes);
+    if (has_place_)
+      expect_value(step.value_bytes);
     return {};
   }
   if (step.what == reply_step::kind::value_end) {
@@ -348,7 +357,8 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
     if (step.type == reply_type::error)
       finish(command_result::refused, error_of_server("an error of more than 4 KiB"));
     else if (is_read)
-      finish(placed ? command_result::done : command_result::wrong_length);
+      finish(placed ? command_result::done : command_result::wrong_length, {}, {},
+             static_cast<int64_t>(first.payload_bytes));
     else
       return unexpected_reply("a short reply");
     return {};
@@ -501,11 +511,12 @@ result<void> valkey_connection::take_item(const reply_step& step) {
         return unexpected_reply("a text or null");
       } else if (first.what != command::read) {
         finish(command_result::done, {}, std::string(step.text));
-      } else if (step.text.size() != first.bytes()) {
+      } else if (!first.takes(step.text.size())) {
         finish(command_result::wrong_length);
       } else {
+        expect_value(step.text.size());
         place(step.text);
-        finish(command_result::done);
+        finish(command_result::done, {}, {}, static_cast<int64_t>(first.payload_bytes));
       }
       return {};
     case command::write_if_absent:

@@ -117,8 +117,12 @@ class valkey_connection : public store_commands {
     uint64_t tag = 0;
     command what{};
     std::array<std::span<std::byte>, 2> places{}; ///< what is left of header and payload
+    size_t payload_bytes = 0;                     ///< of `read`: of the value that is being received
     int64_t keys = 1;                             ///< of `exists`
-    size_t bytes() const { return places[0].size() + places[1].size(); }
+    /// True if there is a place for such a value.
+    bool takes(size_t value_bytes) const {
+      return value_bytes >= places[0].size() && value_bytes - places[0].size() <= places[1].size();
+    }
   };
 
   std::string& begin(uint64_t tag, command what);
@@ -141,6 +145,7 @@ class valkey_connection : public store_commands {
   void name_node(slot_range& range);
   void take_pushed(const resp::reply_step& step);
   void take_value();
+  void expect_value(size_t bytes);
   void place(std::string_view bytes);
   std::span<std::byte> next_place();
   void finish(command_result result, error why = {}, std::string text = {}, int64_t number = 0);

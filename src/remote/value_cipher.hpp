@@ -8,7 +8,8 @@
 //   while (!opening.done()) opening.advance(256 << 10);
 //   if (opening.verified()) ...                               // before that, nobody uses a byte of them
 //
-// A value is encrypted with AES-256-GCM (NIST SP 800-38D): the bytes behind the header, of which there are as many as before. The tag
+// A value is encrypted with AES-256-GCM (NIST SP 800-38D): the bytes behind the header, of which there are as many as before (and fewer
+// than the payload has if they were compressed: value_compression.hpp). The tag
 // authenticates these and the header, so a value is the one that a daemon of the realm has written for this very object and part.
 //
 //   key    HKDF-SHA-256 (RFC 5869) of the realm's cipher key. Salt: the writer's random number. Info: space and epoch
@@ -104,7 +105,7 @@ class value_cipher {
 /// Encrypts one value.
 class value_sealing final : public value_crossing {
  public:
-  /// `header`: without seal and checksum. `into` has the size of `payload`; both, and `sealed_header`, stay until it is done, and
+  /// `header`: without seal and checksum. `into` has the size of `payload`, and may be the same; both, and `sealed_header`, stay until it is done, and
   /// only then is `sealed_header` filled.
   value_sealing(value_cipher& by, const value_header& header, std::span<const std::byte> payload,
                 std::span<std::byte> into, std::span<std::byte, value_header_bytes> sealed_header);

@@ -26,7 +26,7 @@ struct stored_header {
   uint64_t generation;
   uint64_t payload_bytes;
   uint32_t part;
-  uint32_t zero_too;
+  uint32_t packed_bytes;
   uint64_t checksum;
   uint64_t header_checksum;
   std::array<uint8_t, 32> writer;
@@ -49,6 +49,22 @@ bool is_valid(const value_header& header) {
   const remote_identity& is = header.identity;
   return is.digest_width >= digest::min_size && is.digest_width <= digest::max_size && is.epoch != 0 &&
          header.part < parts_of(header.payload_bytes);
+}
+
+bool is_packed(uint32_t version) {
+  return version == packed_value_header_version || version == packed_sealed_value_header_version;
+}
+
+uint32_t version_of(const value_header& header) {
+  if (header.packed_bytes != 0)
+    return header.seal ? packed_sealed_value_header_version : packed_value_header_version;
+  return header.seal ? sealed_value_header_version : value_header_version;
+}
+
+uint64_t bytes_behind(const value_header& header, const expected_part& expected) {
+  return header.packed_bytes != 0
+             ? header.packed_bytes
+             : bytes_of_part(expected.payload_bytes, expected.part, expected.bytes_of_each);
 }
 
 rejected_value expected_but_found(value_fault fault, const char* field, const std::string& expected,
@@ -89,7 +105,7 @@ void encode(const value_header& header, std::span<std::byte, value_header_bytes>
   assert(is_valid(header) && (!header.seal || header.checksum == 0));
   stored_header raw{};
   raw.magic = value_magic;
-  raw.version = header.seal ? sealed_value_header_version : value_header_version;
+  raw.version = version_of(header);
   raw.pool = header.identity.pool;
   raw.rank = header.identity.rank;
   raw.space = header.identity.space;
@@ -99,6 +115,7 @@ void encode(const value_header& header, std::span<std::byte, value_header_bytes>
   raw.generation = header.generation;
   raw.payload_bytes = header.payload_bytes;
   raw.part = header.part;
+  raw.packed_bytes = header.packed_bytes;
   raw.checksum = header.checksum;
   if (header.seal) {
     raw.writer = header.seal->writer;
@@ -126,9 +143,8 @@ decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
     return tl::unexpected(rejected_value{
         value_fault::not_ours, "the magic TERRRMT was expected; something else writes under this prefix: "
                                "give Terrace a prefix of its own"});
-  const bool sealed = raw.version == sealed_value_header_version;
-  if (!sealed && raw.version != value_header_version)
-    return tl::unexpected(expected_but_found(value_fault::other_version, "value header version", "1 or 2",
+  if (raw.version < value_header_version || raw.version > packed_sealed_value_header_version)
+    return tl::unexpected(expected_but_found(value_fault::other_version, "value header version", "1 to 4",
                                              std::to_string(raw.version)));
   if (uint64_t sum = block_checksum(raw, &stored_header::header_checksum); sum != raw.header_checksum)
     return tl::unexpected(expected_but_found(value_fault::damaged, "header checksum",
@@ -143,21 +159,28 @@ decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
       .generation = raw.generation,
       .payload_bytes = raw.payload_bytes,
       .part = raw.part,
+      .packed_bytes = is_packed(raw.version) ? raw.packed_bytes : 0,
       .checksum = raw.checksum,
       .seal = {},
   };
-  if (sealed)
+  if (raw.version == sealed_value_header_version || raw.version == packed_sealed_value_header_version)
     header.seal = {raw.writer, raw.nonce, raw.tag};
-  if (!is_valid(header))
-    return tl::unexpected(
-        rejected_value{value_fault::damaged,
-                       "a digest of 8 to 32 bytes, an epoch and a part that the payload has were expected; "
-                       "the header contradicts itself although its checksum matches"});
+  if (!is_valid(header) || is_packed(raw.version) != (header.packed_bytes != 0))
+    return tl::unexpected(rejected_value{
+        value_fault::damaged,
+        "a digest of 8 to 32 bytes, an epoch, a part that the payload has and a length were expected; "
+        "the header contradicts itself although its checksum matches"});
   return header;
 }
 
+bool has_length(std::span<const std::byte, value_header_bytes> header, uint64_t bytes,
+                const expected_part& expected) {
+  return bytes == bytes_behind(decode_value_header(header).value_or(value_header{}), expected);
+}
+
 tl::expected<value_header, rejected_value>
-verify_header(std::span<const std::byte, value_header_bytes> header, const expected_part& expected) {
+verify_header(std::span<const std::byte, value_header_bytes> header, uint64_t bytes,
+              const expected_part& expected) {
   auto differs = [](value_fault fault, const char* field, uint64_t want, uint64_t got) {
     return tl::unexpected(expected_but_found(fault, field, std::to_string(want), std::to_string(got)));
   };
@@ -179,15 +202,18 @@ verify_header(std::span<const std::byte, value_header_bytes> header, const expec
     return differs(value_fault::other_part, "part", expected.part, found->part);
   if (expected.generation && found->generation != *expected.generation)
     return differs(value_fault::other_part, "generation", *expected.generation, found->generation);
+  const uint64_t of_part = bytes_of_part(expected.payload_bytes, expected.part, expected.bytes_of_each);
+  if (bytes != bytes_behind(*found, expected) || (found->packed_bytes != 0 && found->packed_bytes >= of_part))
+    return differs(value_fault::other_length, "a number of bytes behind the header",
+                   bytes_behind(*found, expected), bytes);
   return found;
 }
 
 tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
                                               std::span<const std::byte> bytes,
                                               const expected_part& expected) {
-  assert(bytes.size() == bytes_of_part(expected.payload_bytes, expected.part, expected.bytes_of_each) &&
-         !expected.encrypted);
-  auto found = verify_header(header, expected);
+  assert(!expected.encrypted);
+  auto found = verify_header(header, bytes.size(), expected);
   if (!found)
     return tl::unexpected(found.error());
   if (uint64_t sum = payload_checksum(bytes); sum != found->checksum)

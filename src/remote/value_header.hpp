@@ -6,12 +6,15 @@
 // (value_cipher.hpp) is authentic as well; its digest is another one than the chunk's, and it has no checksum of the payload, which would
 // tell equal payloads.
 //
+// A value of 16-bit floats may be compressed (value_compression.hpp), and then encrypted. Its header says so by another version, because
+// daemons without compression take a value for theirs if they know the version. Every reader accepts both kinds.
+//
 // An object whose payload is longer than `part_bytes` (in a bucket or with a plugin `bulk_part_bytes`) is several values, so that a store serves other requests in
 // between. All parts carry the writer's generation; parts of two writers do not make an object.
 //
 //   offset  bytes  field (little-endian)
 //        0      8  magic "TERRRMT\0"
-//        8      4  version: 1; 2: encrypted
+//        8      4  version: 1; 2: encrypted; 3: compressed; 4: compressed and encrypted
 //       12      2  pool
 //       14      2  rank
 //       16     16  space, as in the key (remote/realm.hpp)
@@ -22,7 +25,7 @@
 //       80      8  generation: random, chosen by the writer, equal in all parts of an object
 //       88      8  bytes of the object's payload
 //       96      4  part, from 0 on
-//      100      4  0
+//      100      4  compressed: number of bytes behind the header; otherwise 0
 //      104      8  XXH3 (64 bits, seed 0) of the bytes behind the header; encrypted: 0
 //      112      8  XXH3 of these 256 bytes, with this field 0
 //      120     32  encrypted: random number of the writer's run; otherwise 0
@@ -31,7 +34,7 @@
 //      168     16  encrypted: tag; otherwise 0
 //      184     72  0
 //
-// The bytes behind the header are those of the payload from part * part_bytes on, encrypted as many. Pure.
+// The bytes behind the header are those of the payload from part * part_bytes on, encrypted as many, compressed fewer. Pure.
 #pragma once
 
 #include "remote/realm.hpp"
@@ -46,6 +49,7 @@ namespace terrace::remote {
 
 constexpr size_t value_header_bytes = 256;
 constexpr uint32_t value_header_version = 1, sealed_value_header_version = 2;
+constexpr uint32_t packed_value_header_version = 3, packed_sealed_value_header_version = 4;
 constexpr uint64_t part_bytes =
     1 << 20; ///< of payload in one value, in a server that answers one after the other
 constexpr uint64_t bulk_part_bytes =
@@ -65,7 +69,8 @@ struct value_header {
   uint64_t generation = 0;
   uint64_t payload_bytes = 0; ///< of the whole object
   uint32_t part = 0;
-  uint64_t checksum = 0; ///< of this part's bytes; 0 if they are encrypted
+  uint32_t packed_bytes = 0; ///< of this part behind the header; 0: they are not compressed
+  uint64_t checksum = 0;     ///< of this part's bytes behind the header; 0 if they are encrypted
   std::optional<value_seal> seal{};
 
   friend bool operator==(const value_header&, const value_header&) = default;
@@ -125,12 +130,18 @@ struct expected_part {
   uint64_t bytes_of_each = part_bytes; ///< of the payload in a value
 };
 
-/// Compares the header of one value with what is expected: everything but its payload.
-tl::expected<value_header, rejected_value>
-verify_header(std::span<const std::byte, value_header_bytes> header, const expected_part& expected);
+/// Returns true if a value with this header has so many bytes behind it, whatever else the header says. A value without a valid header
+/// has as many as the part.
+bool has_length(std::span<const std::byte, value_header_bytes> header, uint64_t bytes,
+                const expected_part& expected);
 
-/// Verifies one value, which is not encrypted, before a byte of it is used. Returns its generation, or why it is not the expected part. It takes
-/// the time of a checksum over one part.
+/// Compares the header of one value, which has so many bytes behind it, with what is expected: everything but these bytes.
+tl::expected<value_header, rejected_value>
+verify_header(std::span<const std::byte, value_header_bytes> header, uint64_t bytes,
+              const expected_part& expected);
+
+/// Verifies the bytes behind the header of one value, which is not encrypted, before one of them is used. Returns its generation, or why it is
+/// not the expected part. It takes the time of a checksum over one part. The value is compressed if it has fewer bytes than the part.
 tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
                                               std::span<const std::byte> bytes,
                                               const expected_part& expected);

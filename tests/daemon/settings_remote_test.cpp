@@ -20,7 +20,7 @@ TEST(RemoteSettings, AreRead) {
   auto parsed = parse("[[listen]]\npath = \"/a\"\ngroup = \"one\"\n[[listen]]\npath = \"/b\"\n"
                       "[[remote]]\naddress = \"/run/valkey.sock\"\ngroup = \"one\"\n"
                       "password_file = \"/etc/terrace/valkey\"\nprefix = \"team-a/\"\nlifetime = \"2h\"\n"
-                      "realm_key_file = \"/etc/terrace/other\"\nlookup_budget = \"5ms\"\n"
+                      "realm_key_file = \"/etc/terrace/other\"\nlookup_budget = \"5ms\"\ncompress = true\n"
                       "demotion = \"write_through\"\n" +
                       at);
   ASSERT_TRUE(parsed) << render_problems(parsed.error());
@@ -34,7 +34,9 @@ TEST(RemoteSettings, AreRead) {
   EXPECT_EQ(one.demotion, "write_through");
   EXPECT_EQ(one.realm_key_file, "/etc/terrace/other");
   EXPECT_EQ(one.lookup_budget, std::chrono::milliseconds(5));
+  EXPECT_TRUE(one.compress);
   const remote_options& other = parsed->remote[1];
+  EXPECT_FALSE(other.compress);
   EXPECT_EQ(other.group, "default");
   EXPECT_EQ(other.lookup_budget, std::chrono::milliseconds(2));
   EXPECT_EQ(other.demotion, "selective");
@@ -115,6 +117,9 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {address + "encrypt = true\n", "remote[0].realm_key_file is missing, and `encrypt` derives its keys "
                                      "from it; expected the file with the key"},
       {at + "encrypt = \"yes\"\n", "encrypt"},
+      {at + "compress = 1\n", "compress"},
+      {"[[remote]]\naddress = \"plugin://fs?path=/a\"\nrealm_key_file = \"/k\"\ncompress = true\n",
+       "let the plugin compress what it keeps"},
       {at + "demotion = \"write_back\"\n", "one of selective, write_through"},
       {at + "lifetime = \"1s\"\n", "lifetime"},
       {at + "bytes = 5\n", "set maxmemory of the server"},

@@ -19,6 +19,22 @@ class RemoteReplicas : public RemoteCluster {
     RemoteCluster::SetUp();
     address_options_ = "?reads=replicas";
   }
+  /// A node lists a replica once it has heard that this one has received something: with the first ping of its primary.
+  void start_listed(std::vector<std::string> options = {}) {
+    options.insert(options.end(), {"--repl-ping-replica-period", "1"});
+    start(redis_cluster::primaries, 0, options);
+    const std::string ports =
+        "local all = '' for _, range in ipairs(redis.call('cluster', 'slots')) do "
+        "for i = 3, #range do all = all .. ' ' .. range[i][2] end end return all .. ' '";
+    for (size_t at = 0; at < cluster_->size(); ++at)
+      for (size_t i = 0; i < cluster_->size(); ++i) {
+        const std::string address = cluster_->address(i);
+        const std::string port = " " + address.substr(address.find(':') + 1) + " ";
+        EXPECT_TRUE(eventually([&] {
+          return cluster_->ask(at, {"EVAL", ports, "0"}).find(port) != std::string::npos;
+        }));
+      }
+  }
   static size_t replica_of(size_t primary) { return redis_cluster::primaries + primary; }
 
   int64_t stat(size_t node, const std::string& section, const std::string& name) const {
@@ -73,7 +89,6 @@ class RemoteReplicas : public RemoteCluster {
         return node["state"];
     return "unknown";
   }
-  /// A node lists a replica once it knows that it has received something.
   void await_replicas(const remote_machine& at) const {
     for (size_t i = 0; i < redis_cluster::primaries; ++i)
       EXPECT_TRUE(
@@ -82,11 +97,12 @@ class RemoteReplicas : public RemoteCluster {
 };
 
 TEST_F(RemoteReplicas, PayloadsAreReadFromReplicas) {
-  start(redis_cluster::primaries);
+  start_listed();
   auto a = machine(), b = machine();
   auto all = singles(1, 20);
   store_all(*a, all);
   await_copies();
+  await_replicas(*a);
   await_replicas(*b);
   ASSERT_TRUE(finds_all(*b, all));
   const int64_t of_primaries = gets_of_all(0), of_replicas = gets_of_replicas();
@@ -111,7 +127,7 @@ TEST_F(RemoteReplicas, PayloadsAreReadFromReplicas) {
 }
 
 TEST_F(RemoteReplicas, AnObjectOfSeveralPartsIsReadFromAReplica) {
-  start(redis_cluster::primaries);
+  start_listed();
   auto spec = test_space();
   spec.pools[0].object_bytes = 4 * object_bytes;
   auto a = machine(spec, "encrypt = true\n"), b = machine(spec, "encrypt = true\n");
@@ -138,7 +154,7 @@ TEST_F(RemoteReplicas, AnObjectOfSeveralPartsIsReadFromAReplica) {
 }
 
 TEST_F(RemoteReplicas, NoReplicaIsConnectedToUnlessTheAddressSaysSo) {
-  start(redis_cluster::primaries);
+  start_listed();
   address_options_.clear();
   auto a = machine();
   auto all = singles(1, 6);
@@ -153,7 +169,7 @@ TEST_F(RemoteReplicas, NoReplicaIsConnectedToUnlessTheAddressSaysSo) {
 // ---- replicas that lag ----
 
 TEST_F(RemoteReplicas, WhatAReplicaDoesNotHaveYetIsReadFromItsPrimary) {
-  start(redis_cluster::primaries);
+  start_listed();
   const uint16_t port = test::free_port();
   auto a = machine();
   remote_machine b({.metrics = "127.0.0.1:" + std::to_string(port), .more = cluster_section()});
@@ -189,7 +205,7 @@ TEST_F(RemoteReplicas, WhatAReplicaDoesNotHaveYetIsReadFromItsPrimary) {
 }
 
 TEST_F(RemoteReplicas, AReplicaThatHasNotHeardOfAClearBringsNothingBack) {
-  start(redis_cluster::primaries);
+  start_listed();
   auto a = machine(), b = machine();
   auto all = singles(1, 9);
   store_all(*a, all);
@@ -212,7 +228,7 @@ TEST_F(RemoteReplicas, AReplicaThatHasNotHeardOfAClearBringsNothingBack) {
 // ---- replicas that end ----
 
 TEST_F(RemoteReplicas, AReplicaThatEndsIsReadAgainOnceItIsBack) {
-  start(redis_cluster::primaries);
+  start_listed();
   auto a = machine(), b = machine();
   auto all = singles(1, 12), later = singles(100, 24);
   store_all(*a, all);
@@ -238,7 +254,7 @@ TEST_F(RemoteReplicas, AReplicaThatEndsIsReadAgainOnceItIsBack) {
 }
 
 TEST_F(RemoteReplicas, WhatAReplicaThatStandsStillWasAskedForIsReadFromItsPrimary) {
-  start(redis_cluster::primaries);
+  start_listed();
   auto a = machine();
   remote_machine b({.more = cluster_section("demotion = \"write_through\"\n", "100ms")});
   b.await_store();
@@ -259,7 +275,7 @@ TEST_F(RemoteReplicas, WhatAReplicaThatStandsStillWasAskedForIsReadFromItsPrimar
 }
 
 TEST_F(RemoteReplicas, AFailoverUnderLoadChangesTheRolesOfNodes) {
-  start(redis_cluster::primaries);
+  start_listed();
   auto a = machine(), b = machine();
   auto all = singles(1, 24), later = singles(100, 12);
   store_all(*a, all);
@@ -301,7 +317,7 @@ TEST_F(RemoteReplicas, ReadsNeedNoMoreRightsThanDocumented) {
   write_file(folder_ / "password", "hunter2\nkv\n");
   ASSERT_EQ(::chmod((folder_ / "password").c_str(), 0600), 0);
   const std::string password = "password_file = \"" + folder_.path() + "/password\"\n";
-  start(redis_cluster::primaries, 0, with_readonly);
+  start_listed(with_readonly);
   auto a = machine(test_space(), password);
   auto all = singles(1, 6), later = singles(100, 6);
   store_all(*a, all);

@@ -7,6 +7,7 @@
 #include "remote/tls_stream.hpp"
 #include "remote/valkey_connection.hpp"
 #include "remote/value_cipher.hpp"
+#include "remote/value_compression.hpp"
 #include "remote/value_header.hpp"
 
 #include <algorithm>
@@ -112,6 +113,21 @@ void open_changed(std::string_view changes) {
     fuzz::promise(std::ranges::equal(bytes, payload), "it comes back as it was");
 }
 
+/// The same bytes as a compressed value, of a payload that is up to a piece longer or has more pieces: it is refused, or expanded within its
+/// memory.
+void expand(std::string_view stream) {
+  static value_compressor zstd;
+  for (size_t more : {size_t{0}, size_t{1'001}, value_compressor::piece_bytes + 3}) {
+    std::vector<std::byte> memory(stream.size() + more + 2, untouched);
+    std::memcpy(memory.data() + 1, stream.data(), stream.size());
+    value_unpacking unpacking(zstd, std::span(memory).subspan(1, stream.size() + more), stream.size());
+    while (!unpacking.done())
+      unpacking.advance();
+    fuzz::promise(memory.front() == untouched && memory.back() == untouched,
+                  "nothing is expanded beside the memory");
+  }
+}
+
 /// The same bytes as those of a server with TLS: they end the connection, or nothing has come yet.
 std::string read_encrypted(std::string_view stream, size_t piece) {
   static const auto keys = *tls_keys::make({.name = "127.0.0.1"});
@@ -152,6 +168,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
   open_changed(stream);
+  expand(stream);
   read_plugin(stream);
   auto whole = read(stream, SIZE_MAX);
   auto cut = read(stream, size_t{data[0]} % 61 + 1);

@@ -477,9 +477,28 @@ TEST(ValkeyCommands, ALongValueIsNotCopiedTwice) {
   EXPECT_EQ(area.size(), payload.size() - 2);
 }
 
+TEST(ValkeyCommands, AShorterValueIsReadAndItsLengthTold) {
+  for (size_t value_bytes : {size_t{4}, size_t{5}, size_t{99}, size_t{9'999}, size_t{10'004}})
+    for (size_t piece : {size_t{1}, size_t{7}, SIZE_MAX}) {
+      played_server server;
+      bytes header(4), payload(10'000);
+      server.read(1, "k", header, payload);
+      server.exists(2, "l");
+      ASSERT_TRUE(receive(
+          server, "$" + std::to_string(value_bytes) + "\r\n" + std::string(value_bytes, 'x') + "\r\n:1\r\n",
+          piece));
+      auto read = finished_of(server);
+      EXPECT_EQ(read.result, done) << value_bytes;
+      EXPECT_EQ(read.number, static_cast<int64_t>(value_bytes - header.size()));
+      EXPECT_EQ(finished_of(server).result, done);
+      bytes expected(payload.size());
+      std::fill_n(expected.begin(), value_bytes - header.size(), std::byte{'x'});
+      EXPECT_EQ(payload, expected) << "nothing is written behind it";
+    }
+}
+
 TEST(ValkeyCommands, AValueOfAnotherLengthIsSkipped) {
-  for (size_t value_bytes :
-       {size_t{0}, size_t{99}, size_t{101}, size_t{9'999}, size_t{10'001}, size_t{50'000}})
+  for (size_t value_bytes : {size_t{0}, size_t{3}, size_t{101}, size_t{10'001}, size_t{50'000}})
     for (size_t piece : {size_t{7}, SIZE_MAX}) {
       played_server server;
       bytes header(4), payload(value_bytes < 1000 ? 96 : 9'996);

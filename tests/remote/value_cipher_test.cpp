@@ -256,9 +256,10 @@ TEST_F(ValueCipher, EveryFlippedBitOfTheHeaderIsFound) {
     auto bad = value;
     bad.header[bit / 8] ^= std::byte(1U << (bit % 8));
     const auto fault = fault_of(reader, bad, expected(100));
-    EXPECT_EQ(fault, bit / 8 < 8    ? value_fault::not_ours
-                     : bit / 8 < 12 ? value_fault::other_version
-                                    : value_fault::damaged)
+    const bool is_known = bit == 64; // 3, the version of a compressed value
+    EXPECT_EQ(fault, bit / 8 < 8                 ? value_fault::not_ours
+                     : bit / 8 < 12 && !is_known ? value_fault::other_version
+                                                 : value_fault::damaged)
         << bit;
   }
 }

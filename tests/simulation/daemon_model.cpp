@@ -14,7 +14,8 @@ uint64_t word_of(uint64_t version, uint64_t index) {
   uint64_t word = version * 0x9e3779b97f4a7c15 + index;
   word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
   word = (word ^ word >> 27) * 0x94d049bb133111eb;
-  return word ^ word >> 31;
+  // The high bytes of floats, so that a remote store may compress them.
+  return ((word ^ word >> 31) & 0x83ff83ff83ff83ff) | 0x3c003c003c003c00;
 }
 
 } // namespace

@@ -103,7 +103,10 @@ void daemon_run::draw_store() {
     remote.password_file = write_secret(folder_.path() + "/store-password", habits.password + "\n");
   world_.sound = false;                             // what it sends may be damaged
   world_.answers_within += std::chrono::seconds(5); // and a request waits for it
-  store_ = std::make_unique<simulated_store>(events_, random.next(), remote.address, habits, world_.trace);
+  const uint64_t store_seed = random.next();
+  remote.compress =
+      seeded_random(store_seed).fork().coin(); // no draw of its own, so that other draws stay as they are
+  store_ = std::make_unique<simulated_store>(events_, store_seed, remote.address, habits, world_.trace);
   if (dangerous)
     store_->live_dangerously(most);
   world_.remote_group = static_cast<uint32_t>(group - world_.isolated.begin());

@@ -536,6 +536,8 @@ class plugin_link final : public store_link, public remote::store_commands {
         return;
       case plugin_command::kind::length: told.number = std::max<int64_t>(least, 0); return;
       case plugin_command::kind::read:
+        told.number = static_cast<int64_t>(of.places[1].size());
+        [[fallthrough]];
       case plugin_command::kind::read_text:
         if (least == remote::plugin_absent)
           told.result = command_result::absent;

@@ -17,6 +17,10 @@ std::span<std::byte> remote_store::step::payload() const {
   return {moved().memory + object_header_bytes + begin, bytes};
 }
 
+std::span<std::byte> remote_store::step::to_write() const {
+  return changed ? std::span(changed.get(), stored) : payload();
+}
+
 std::string remote_store::key_of(const step& of) const {
   return (of.own ? own_names_ : with_.plan.names).key_of(of.identity, of.part);
 }
@@ -115,11 +119,15 @@ void remote_store::begin_steps(const transfer_ptr& all) {
         book_.of(with_.plan.names.key_of(identity), now) == remote::belief::present)
       continue; // others have written it
     const uint64_t parts = remote::parts_of(place.payload_bytes, bytes_of_each());
+    const bool compresses =
+        all->writes && with_.plan.compress &&
+        remote::consists_of_half_floats(all->moved.space->spec, all->moved.objects[i].key.pool);
     all->parts_left += parts;
     node* at = nullptr;
     std::shared_ptr<replica_read> at_replica;
     for (uint32_t part = 0; part < parts; ++part) {
       step_ptr next = step_of(all, i, part, identity);
+      next->compresses = compresses;
       bytes_to_read_ += all->writes ? 0 : next->bytes;
       if (part == 0) { // the others are in the same slot
         at = all->writes ? node_of(*next) : reader_of(*next);
@@ -152,6 +160,7 @@ remote_store::step_ptr remote_store::step_of(const transfer_ptr& all, size_t obj
   made->identity = identity;
   made->begin = part * bytes_of_each();
   made->bytes = remote::bytes_of_part(payload_bytes, part, bytes_of_each());
+  made->stored = made->bytes;
   return made;
 }
 
@@ -220,7 +229,7 @@ bool remote_store::begin_next(lane& by) {
     return false;
   const step& first = *by.waiting.front();
   const bool unwanted = first.of && first.of->moved.context && !first.of->moved.context->live();
-  if (!unwanted && !is_sealed(by.waiting.front()))
+  if (!unwanted && !is_changed(by.waiting.front()))
     return false;
   auto next = std::move(by.waiting.front());
   by.waiting.pop_front();
@@ -256,32 +265,37 @@ remote::value_header remote_store::header_of(const step& written) const {
   return {.identity = written.identity,
           .generation = written.own ? place.generation : run_ ^ terrace::detail::mix64(place.generation),
           .payload_bytes = place.payload_bytes,
-          .part = written.part};
+          .part = written.part,
+          .packed_bytes = written.stored < written.bytes ? static_cast<uint32_t>(written.stored) : 0};
 }
 
 void remote_store::write(const step_ptr& next, remote::store_commands& server) {
-  if (cipher_)
-    return server.write(next->tag, key_of(*next), next->header, {next->sealed.get(), next->bytes}, next,
-                        with_.plan.lifetime);
-  const moved_object& object = next->moved();
-  const bool whole = next->bytes == object.place.payload_bytes;
-  remote::value_header header = header_of(*next);
-  header.checksum = whole && object.checksum ? *object.checksum : payload_checksum(next->payload());
-  remote::encode(header, next->header);
-  server.write(next->tag, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
+  const bool packed = next->stored < next->bytes;
+  if (!cipher_) {
+    const moved_object& object = next->moved();
+    const bool whole = next->bytes == object.place.payload_bytes && !packed;
+    remote::value_header header = header_of(*next);
+    header.checksum = whole && object.checksum ? *object.checksum : payload_checksum(next->to_write());
+    remote::encode(header, next->header);
+  }
+  if (cipher_ || packed)
+    server.write(next->tag, key_of(*next), next->header, next->to_write(), next, with_.plan.lifetime);
+  else
+    server.write(next->tag, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
 }
 
-// ---- encryption ----
+// ---- compression and encryption ----
 
-/// False: the value is encrypted first, by later turns. It stays the first that waits, so a lane has one such value beyond its window.
-bool remote_store::is_sealed(const step_ptr& written) {
-  if (!cipher_ || !written->of || written->reads())
+/// False: the value is compressed or encrypted first, by later turns. It stays the first that waits, so a lane has one such value beyond
+/// its window.
+bool remote_store::is_changed(const step_ptr& written) {
+  if (!written->of || written->reads() || (!cipher_ && !written->compresses))
     return true;
-  if (!written->sealed) {
-    written->sealed = std::make_unique_for_overwrite<std::byte[]>(written->bytes);
+  if (!written->changed && !written->crossed) {
+    written->changed = std::make_unique_for_overwrite<std::byte[]>(written->bytes);
     cross(written);
   }
-  return written->sealing && written->sealing->done();
+  return written->crossed;
 }
 
 void remote_store::cross(step_ptr next) {
@@ -293,14 +307,14 @@ void remote_store::cross(step_ptr next) {
 void remote_store::on_values_turn() {
   crosses_ = false;
   for (size_t left = values_bytes; left != 0 && !crossing_.empty();) {
-    left -= std::min(left, cross_some(*crossing_.front(), left));
-    auto& first = *crossing_.front();
-    if (first.reads() ? !first.opening->done() : !first.sealing->done())
-      break;
+    step& first = *crossing_.front();
+    left -= std::min(left, first.reads() ? restore_some(first, left) : change_some(first, left));
+    if (!first.crossed)
+      continue;
     auto done = std::move(crossing_.front());
     crossing_.pop_front();
     if (done->reads())
-      settle_read(done, done->opening->verified());
+      settle_read(done, done->verified);
   }
   if (!crossing_.empty() && !std::exchange(crosses_, true))
     caf::anon_send(caf::actor_cast<caf::actor>(self_), values_turn{});
@@ -308,18 +322,66 @@ void remote_store::on_values_turn() {
   erase_left();
 }
 
-/// Returns how many bytes would have taken as long.
-size_t remote_store::cross_some(step& next, size_t bytes_max) {
-  if (next.reads()) {
-    if (!next.opening) // once the part before it has told its generation
-      next.opening =
-          std::make_unique<remote::value_opening>(*cipher_, next.header, next.payload(), expected_of(next));
-    return bytes_of_a_value + next.opening->advance(bytes_max);
+/// Returns how many bytes would have taken as long to encrypt.
+size_t remote_store::change_some(step& written, size_t bytes_max) {
+  const std::span<std::byte> changed(written.changed.get(), written.bytes);
+  if (written.compresses && !written.packing)
+    written.packing = std::make_unique<remote::value_packing>(compressor_, written.payload(), changed);
+  if (written.packing && !written.packing->done())
+    return bytes_of_a_value + times_to_compress * written.packing->advance();
+  if (const size_t packed = written.packing ? written.packing->packed_bytes() : 0; packed != 0)
+    written.stored = packed;
+  const bool packed = written.stored < written.bytes;
+  if (!cipher_) {
+    if (!packed)
+      written.changed.reset(); // the payload is written from where it lies
+    written.crossed = true;
+    return bytes_of_a_value;
   }
-  if (!next.sealing)
-    next.sealing = std::make_unique<remote::value_sealing>(
-        *cipher_, header_of(next), next.payload(), std::span(next.sealed.get(), next.bytes), next.header);
-  return bytes_of_a_value + next.sealing->advance(bytes_max);
+  if (!written.sealing)
+    written.sealing = std::make_unique<remote::value_sealing>(*cipher_, header_of(written),
+                                                              packed ? written.to_write() : written.payload(),
+                                                              written.to_write(), written.header);
+  const size_t bytes = written.sealing->advance(bytes_max);
+  written.crossed = written.sealing->done();
+  return bytes_of_a_value + bytes;
+}
+
+/// Returns how many bytes would have taken as long to decrypt.
+size_t remote_store::restore_some(step& read, size_t bytes_max) {
+  if (!read.unpacking) {
+    const size_t bytes = verify_some(read, bytes_max);
+    if (read.crossed && read.verified && read.stored < read.bytes) {
+      read.of->generations[read.object] = *read.verified; // other parts are verified meanwhile
+      read.unpacking = std::make_unique<remote::value_unpacking>(compressor_, read.payload(), read.stored);
+      read.crossed = false;
+    }
+    return bytes_of_a_value + bytes;
+  }
+  const size_t bytes = read.unpacking->advance();
+  read.crossed = read.unpacking->done();
+  if (read.crossed && !read.unpacking->succeeded())
+    read.verified = tl::unexpected(remote::rejected_value{
+        remote::value_fault::wrong_payload, "a compressed value was expected, and its bytes are none "
+                                            "although its checksum matches; treated as a miss"});
+  return bytes_of_a_value + bytes;
+}
+
+size_t remote_store::verify_some(step& read, size_t bytes_max) {
+  const auto received = read.payload().first(read.stored);
+  if (!cipher_) {
+    read.verified = remote::verify(read.header, received, expected_of(read));
+    read.crossed = true;
+    return received.size() / 4;
+  }
+  if (!read.opening) // once the part before it has told its generation
+    read.opening =
+        std::make_unique<remote::value_opening>(*cipher_, read.header, received, expected_of(read));
+  const size_t bytes = read.opening->advance(bytes_max);
+  read.crossed = read.opening->done();
+  if (read.crossed)
+    read.verified = read.opening->verified();
+  return bytes;
 }
 
 void remote_store::on_moved(node& of, lane& by, const remote::finished_command& finished) {
@@ -345,6 +407,8 @@ void remote_store::on_moved(node& of, lane& by, const remote::finished_command& 
   const bool is_refused = finished.result == command_result::refused;
   if (done->removed_for && is_refused)
     done->removed_for->failure = finished.why;
+  if (done->of && finished.result == command_result::done)
+    with_.counts->stored(done->stored);
   const bool is_gone = !done->of && !is_refused;
   end(*done, is_gone || finished.result == command_result::done ? move_outcome::done : move_outcome::failed);
   if (lost_its_server(finished))
@@ -364,13 +428,17 @@ void remote_store::finish_read(step_ptr done, const remote::finished_command& fi
     with_.counts->missed(metrics::remote_miss::refused);
     return end(*done, move_outcome::away);
   }
-  if (finished.result != command_result::done) {
-    with_.counts->missed(finished.result == command_result::absent ? metrics::remote_miss::absent
-                                                                   : metrics::remote_miss::other_length);
-    return reject(*done, finished.result == command_result::absent);
+  done->stored = static_cast<uint64_t>(finished.number);
+  const bool absent = finished.result == command_result::absent;
+  if (absent || finished.result != command_result::done ||
+      (done->stored != done->bytes && !remote::has_length(done->header, done->stored, expected_of(*done)))) {
+    if (done->at_replica)
+      return settle_at_replica(std::move(done), false);
+    with_.counts->missed(absent ? metrics::remote_miss::absent : metrics::remote_miss::other_length);
+    return reject(*done, absent);
   }
   with_.meter->arrived(done->bytes, std::chrono::steady_clock::now());
-  if (cipher_)
+  if (cipher_ || done->stored < done->bytes)
     return cross(std::move(done));
   settle_read(done, remote::verify(done->header, done->payload(), expected_of(*done)));
 }

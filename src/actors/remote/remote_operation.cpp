@@ -39,6 +39,7 @@ caf::result<remote::store_status> remote_store::on_status() {
   status.address = in_cluster() ? with_.plan.address.text : nodes_.begin()->second->address.text;
   status.prefix = with_.plan.names.prefix();
   status.encrypted = cipher_ != nullptr;
+  status.compressed = with_.plan.compress;
   status.state = state_name(ready, std::ranges::any_of(nodes_, connects) || guides_.asks);
   status.since = with_.service->since();
   status.reason = with_.service->reason();
@@ -49,6 +50,7 @@ caf::result<remote::store_status> remote_store::on_status() {
   status.slowest_answer = recent.slowest;
   status.read_bytes = with_.counts->read_bytes();
   status.written_bytes = with_.counts->written_bytes();
+  status.stored_bytes = with_.counts->stored_bytes();
   for (size_t why = 0; why < metrics::remote_misses.size(); ++why)
     if (uint64_t count = with_.counts->misses(why); count != 0)
       status.misses.emplace_back(metrics::remote_misses[why], count);

@@ -16,6 +16,7 @@ struct remote_plan {
   remote::store_credentials credentials;
   remote::realm names; ///< of objects
   std::chrono::nanoseconds lookup_budget{2'000'000};
+  bool compress = false;            ///< values of 16-bit floats that are written
   std::chrono::seconds lifetime{0}; ///< after which the store forgets a value; 0: never
 };
 

@@ -26,8 +26,9 @@
 // when it is done. It cannot tell of changes. A plugin cannot either; each of its links is a process (plugin_link.cpp).
 //
 // In a realm that encrypts (remote/value_cipher.hpp), values are encrypted into memory of their own before they are written, and decrypted
-// where they were received before anybody is told of them. That is done here, one after the other and `values_bytes` in a turn, so that
-// no answer and no timer of a connection waits for long.
+// where they were received before anybody is told of them. A store that compresses (remote/value_compression.hpp) does the same with values
+// of 16-bit floats before they are encrypted; what comes compressed is always expanded. All that is done here, one value after the other and
+// `values_bytes` in a turn, so that no answer and no timer of a connection waits for long.
 //
 // remote_store.cpp has the actor, remote_nodes.cpp the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has,
 // remote_epochs.cpp spaces and clears, and remote_operation.cpp what operators ask.
@@ -46,6 +47,7 @@
 #include "remote/slot_map.hpp"
 #include "remote/store_reports.hpp"
 #include "remote/value_cipher.hpp"
+#include "remote/value_compression.hpp"
 #include "remote/value_header.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/home.hpp"
@@ -138,6 +140,7 @@ class remote_store {
   /// Encrypted or decrypted in a turn: 0.1 to 0.2 ms, as the kernel takes to copy a piece of a connection.
   static constexpr size_t values_bytes = valkey_link::piece_bytes;
   static constexpr size_t bytes_of_a_value = 4'096; ///< take as long as beginning a value
+  static constexpr size_t times_to_compress = 3;    ///< it takes as long as encrypting a byte
   static constexpr uint32_t hops_max = 4;           ///< of one command that is redirected
 
   remote_store(self_pointer self, remote_store_arguments arguments);
@@ -235,16 +238,23 @@ class remote_store {
     remote::remote_identity identity{};
     std::array<std::byte, remote::value_header_bytes> header{}; ///< that was received
     uint64_t begin = 0, bytes = 0;                              ///< of the payload in this part
-    bool asking = false;                                        ///< its slot is on its way to this node
-    uint32_t hops = 0;                                          ///< it was redirected so often
-    std::shared_ptr<replica_read> at_replica;                   ///< null: a primary is asked
-    std::unique_ptr<std::byte[]> sealed;                        ///< what is written, if values are encrypted
-    std::unique_ptr<remote::value_sealing> sealing;             ///< fills it, and the header
-    std::unique_ptr<remote::value_opening> opening;             ///< decrypts what was received
+    uint64_t stored = 0;                                ///< bytes behind the header; fewer: compressed
+    bool asking = false;                                ///< its slot is on its way to this node
+    uint32_t hops = 0;                                  ///< it was redirected so often
+    std::shared_ptr<replica_read> at_replica;           ///< null: a primary is asked
+    bool compresses = false;                            ///< the payload, before it is written
+    std::unique_ptr<std::byte[]> changed;               ///< what is written, if it is not the payload
+    std::unique_ptr<remote::value_packing> packing;     ///< fills it
+    std::unique_ptr<remote::value_sealing> sealing;     ///< fills it, and the header
+    std::unique_ptr<remote::value_opening> opening;     ///< decrypts what was received
+    std::unique_ptr<remote::value_unpacking> unpacking; ///< expands what was received
+    bool crossed = false;                               ///< nothing is left to be done with the bytes
+    tl::expected<uint64_t, remote::rejected_value> verified{0}; ///< of what was received, once it has crossed
 
     bool reads() const { return of && !of->writes; }
     const moved_object& moved() const { return of->moved.objects[object]; }
     std::span<std::byte> payload() const;
+    std::span<std::byte> to_write() const; ///< behind the header, once it has crossed
   };
   using step_ptr = std::shared_ptr<step>;
   /// A connection for payloads in one direction.
@@ -376,9 +386,11 @@ class remote_store {
   void begin(const step_ptr& next, remote::store_commands& server);
   void write(const step_ptr& next, remote::store_commands& server);
   remote::value_header header_of(const step& written) const;
-  bool is_sealed(const step_ptr& written);
+  bool is_changed(const step_ptr& written);
   void cross(step_ptr next);
-  size_t cross_some(step& next, size_t bytes_max);
+  size_t change_some(step& written, size_t bytes_max);
+  size_t restore_some(step& read, size_t bytes_max);
+  size_t verify_some(step& read, size_t bytes_max);
   void on_moved(node& of, lane& by, const remote::finished_command& finished);
   void fit_window(lane& reads);
   void finish_read(step_ptr done, const remote::finished_command& finished);
@@ -435,8 +447,9 @@ class remote_store {
   tier_actor tier_;
   remote::realm own_names_;                      ///< of this run
   std::unique_ptr<remote::value_cipher> cipher_; ///< null: values are not encrypted
-  std::deque<step_ptr> crossing_;                ///< values to be encrypted or decrypted
-  bool crosses_ = false;                         ///< a `values_turn` is on its way
+  remote::value_compressor compressor_;
+  std::deque<step_ptr> crossing_; ///< values to be compressed and encrypted, or to be decrypted and expanded
+  bool crosses_ = false;          ///< a `values_turn` is on its way
   std::mt19937_64 random_;
   const uint64_t run_; ///< a random number
   guides guides_;

@@ -108,8 +108,8 @@ std::string s3_attempt::why(CURLcode how) const {
   return why_[0] != '\0' ? why_.data() : curl_easy_strerror(how);
 }
 
-bool s3_attempt::has_filled_memory() const {
-  return !too_long_ && of_->receiver == this && of_->missing[0].empty() && of_->missing[1].empty();
+bool s3_attempt::has_received_value() const {
+  return !too_long_ && of_->receiver == this && of_->missing[0].empty();
 }
 
 void s3_attempt::leave_memory() {

@@ -91,8 +91,8 @@ class s3_attempt {
   /// libcurl's reason, for humans.
   std::string why(CURLcode how) const;
 
-  /// The whole value has arrived in the command's memory, by this attempt.
-  bool has_filled_memory() const;
+  /// The whole value has arrived in the command's memory, by this attempt: it has a header, and is not longer than the memory.
+  bool has_received_value() const;
   /// The value did not arrive as it should; another attempt may write it.
   void leave_memory();
   /// Goes on if it has paused. Nobody else writes to the memory.

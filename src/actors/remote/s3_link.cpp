@@ -561,13 +561,15 @@ class s3_link final : public store_link, public remote::store_commands {
     using kind = s3_transfer::kind;
     const kind what = by.of()->what;
     const bool is_text = what == kind::read_text;
-    if (by.too_long() || (what == kind::read && !by.has_filled_memory()) ||
+    if (by.too_long() || (what == kind::read && !by.has_received_value()) ||
         (is_text && by.body().size() > remote::store_commands::text_bytes_max)) {
       told.result = command_result::wrong_length;
       return;
     }
     if (what == kind::length)
       told.number = std::max<curl_off_t>(length, 0);
+    if (what == kind::read)
+      told.number = static_cast<int64_t>(by.of()->memory[1].size() - by.of()->missing[1].size());
     if (is_text)
       told.text = by.body();
     if (what != kind::scan)

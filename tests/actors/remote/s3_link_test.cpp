@@ -55,11 +55,18 @@ TEST_F(S3Link, MovesValuesIntoTheMemoryForThem) {
   server().read(8, key, bytes_in(other_header), bytes_in(other_payload));
   EXPECT_EQ(result(), done);
   EXPECT_TRUE(other_header == header && other_payload == payload);
-  for (size_t bytes : {payload.size() - 1, payload.size() + 1}) {
-    std::string wrong(bytes, '\0');
-    server().read(9, key, bytes_in(other_header), bytes_in(wrong));
-    EXPECT_EQ(result(), wrong_length) << bytes;
-  }
+  std::string shorter(payload.size() - 1, '\0'), longer(payload.size() + 1, '\0');
+  server().read(9, key, bytes_in(other_header), bytes_in(shorter));
+  EXPECT_EQ(result(), wrong_length);
+  server().read(10, key, bytes_in(other_header), bytes_in(longer));
+  auto read = next();
+  ASSERT_TRUE(read) << failure_;
+  EXPECT_EQ(read->result, done);
+  EXPECT_EQ(read->number, static_cast<int64_t>(payload.size()));
+  EXPECT_TRUE(longer == payload + '\0');
+  std::string large(header.size() + payload.size() + 1, '\0');
+  server().read(11, key, bytes_in(large), bytes_in(longer));
+  EXPECT_EQ(result(), wrong_length) << "it is shorter than a header";
   server().length(0, key);
   EXPECT_EQ(next()->number, static_cast<int64_t>(header.size() + payload.size()));
   EXPECT_FALSE(server().waits());

@@ -43,7 +43,8 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
       server, version, state.told, state.answers, static_cast<uint64_t>(state.mean_answer.count()),
       static_cast<uint64_t>(state.slowest_answer.count()), state.read_bytes, state.written_bytes,
       body.CreateVector(misses), state.memory.has_value(), memory.used_bytes, memory.max_bytes, policy,
-      refused, nodes.empty() ? 0 : body.CreateVector(nodes), state.encrypted);
+      refused, nodes.empty() ? 0 : body.CreateVector(nodes), state.encrypted, state.compressed,
+      state.stored_bytes);
 }
 
 } // namespace
