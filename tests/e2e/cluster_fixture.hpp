@@ -80,13 +80,7 @@ class redis_cluster {
   std::vector<std::string> keys(size_t i, const std::string& pattern) const {
     const std::string all =
         ask(i, {"EVAL", "return table.concat(redis.call('keys', ARGV[1]), ' ')", "0", pattern});
-    std::vector<std::string> each;
-    for (size_t begin = 0; begin < all.size();) {
-      const size_t end = std::min(all.find(' ', begin), all.size());
-      each.push_back(all.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return each;
+    return words_of(all);
   }
   /// The one among the primaries that has the key.
   size_t owner(const std::string& pattern) const {

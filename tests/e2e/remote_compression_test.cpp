@@ -53,26 +53,6 @@ std::unique_ptr<remote_machine> float_machine(const std::string& more, const cha
   return made;
 }
 
-/// Leaves the chain only in the store.
-void chill(const remote_machine& at, const std::vector<digest>& chain) {
-  auto gone =
-      (*at.client)
-          ->admin()
-          .evict({.in = at.client->space(), .what = client::prefix::of_digests(chain), .tiers = on_host},
-                 patiently());
-  ASSERT_TRUE(gone) << gone.error().text;
-  ASSERT_EQ(at.found(chain, on_host), 0U);
-}
-
-nlohmann::json store_status(const remote_machine& of) {
-  return answer_of(of.daemon, {"remote", "status"})["remotes"].at(0);
-}
-
-uint64_t misses(const remote_machine& of, const std::string& reason) {
-  const auto shown = store_status(of)["misses"];
-  return shown.contains(reason) ? shown[reason].get<uint64_t>() : 0;
-}
-
 class RemoteCompression : public RemoteStores {
  protected:
   std::string with(const std::string& more) const { return section("demotion = \"write_through\"\n" + more); }
@@ -86,14 +66,6 @@ class RemoteCompression : public RemoteStores {
          "redis.call('strlen', k) end return sum",
          "0"});
   }
-  /// Runs the script with each key of an object, and its value: `k` and `v`.
-  void change(const std::string& script) {
-    const std::string each = "for _, k in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do local v = "
-                             "redis.call('get', k) " +
-                             script + " end return 1";
-    ASSERT_EQ(ask_store({"EVAL", each, "0"}), 1);
-  }
-
   std::unique_ptr<remote_machine> a_, b_;
 };
 

@@ -28,27 +28,11 @@ class RemoteEncryption : public RemoteStores {
     EXPECT_EQ(at.client->store(chain), chain.size());
     ASSERT_TRUE(at.finds_all(chain, on_remote));
   }
-  /// Leaves the chain only in the store.
-  static void chill(const remote_machine& at, const std::vector<digest>& chain) {
-    auto gone =
-        (*at.client)
-            ->admin()
-            .evict({.in = at.client->space(), .what = client::prefix::of_digests(chain), .tiers = on_host},
-                   patiently());
-    ASSERT_TRUE(gone) << gone.error().text;
-    ASSERT_EQ(at.found(chain, on_host), 0U);
-  }
   std::vector<std::string> keys() {
     const std::string all =
         resp_client(store_->socket())
             .call({"EVAL", "return table.concat(redis.call('keys', 'terrace/t1/*/*/*/*'), ' ')", "0"});
-    std::vector<std::string> each;
-    for (size_t begin = 0; begin < all.size();) {
-      const size_t end = std::min(all.find(' ', begin), all.size());
-      each.push_back(all.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return each;
+    return words_of(all);
   }
   std::string value(const std::string& key) { return resp_client(store_->socket()).call({"GET", key}); }
 
@@ -77,18 +61,6 @@ class RemoteEncryption : public RemoteStores {
       }
     }
     return found;
-  }
-
-  static uint64_t misses(const remote_machine& of, const std::string& reason) {
-    const auto shown = answer_of(of.daemon, {"remote", "status"})["remotes"].at(0)["misses"];
-    return shown.contains(reason) ? shown[reason].get<uint64_t>() : 0;
-  }
-  /// Runs the script with each key of an object, and its value: `k` and `v`.
-  void change(const std::string& script) {
-    const std::string each = "for _, k in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do local v = "
-                             "redis.call('get', k) " +
-                             script + " end return 1";
-    ASSERT_EQ(ask_store({"EVAL", each, "0"}), 1);
   }
 
   std::unique_ptr<remote_machine> a_, b_;

@@ -1,6 +1,7 @@
 // A real redis-server and the daemons that have a remote tier on it.
 #pragma once
 
+#include "command_line.hpp"
 #include "resp_client.hpp"
 #include "workload.hpp"
 
@@ -8,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -15,6 +17,17 @@ namespace terrace::e2e {
 
 constexpr uint32_t on_remote = 1U << static_cast<unsigned>(tier_kind::remote);
 constexpr uint64_t remote_host_memory = 32 * mebibyte;
+
+/// `all` has them with a space between.
+inline std::vector<std::string> words_of(const std::string& all) {
+  std::vector<std::string> each;
+  for (size_t begin = 0; begin < all.size();) {
+    const size_t end = std::min(all.find(' ', begin), all.size());
+    each.push_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return each;
+}
 
 /// A daemon with a client. More daemons of a test are further machines.
 struct remote_machine {
@@ -87,6 +100,33 @@ class RemoteStores : public ::testing::Test {
   /// Returns the number in the reply of the store.
   int64_t ask_store(const std::vector<std::string_view>& words) {
     return std::stoll(resp_client(store_->socket()).call(words).substr(sizeof "(integer)"));
+  }
+
+  // ---- what the store has ----
+
+  static nlohmann::json store_status(const remote_machine& of) {
+    return answer_of(of.daemon, {"remote", "status"})["remotes"].at(0);
+  }
+  static uint64_t misses(const remote_machine& of, const std::string& reason) {
+    const auto shown = store_status(of)["misses"];
+    return shown.contains(reason) ? shown[reason].get<uint64_t>() : 0;
+  }
+  /// Leaves the chain only in the store.
+  static void chill(const remote_machine& at, const std::vector<digest>& chain) {
+    auto gone =
+        (*at.client)
+            ->admin()
+            .evict({.in = at.client->space(), .what = client::prefix::of_digests(chain), .tiers = on_host},
+                   patiently());
+    ASSERT_TRUE(gone) << gone.error().text;
+    ASSERT_EQ(at.found(chain, on_host), 0U);
+  }
+  /// Runs the script with each key of an object, and its value: `k` and `v`.
+  void change(const std::string& script) {
+    const std::string each = "for _, k in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do local v = "
+                             "redis.call('get', k) " +
+                             script + " end return 1";
+    ASSERT_EQ(ask_store({"EVAL", each, "0"}), 1);
   }
 
   temporary_folder folder_{"/tmp"};
