@@ -270,18 +270,14 @@ remote::value_header remote_store::header_of(const step& written) const {
 }
 
 void remote_store::write(const step_ptr& next, remote::store_commands& server) {
-  const bool packed = next->stored < next->bytes;
   if (!cipher_) {
     const moved_object& object = next->moved();
-    const bool whole = next->bytes == object.place.payload_bytes && !packed;
+    const bool whole = next->stored == object.place.payload_bytes;
     remote::value_header header = header_of(*next);
     header.checksum = whole && object.checksum ? *object.checksum : payload_checksum(next->to_write());
     remote::encode(header, next->header);
   }
-  if (cipher_ || packed)
-    server.write(next->tag, key_of(*next), next->header, next->to_write(), next, with_.plan.lifetime);
-  else
-    server.write(next->tag, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
+  server.write(next->tag, key_of(*next), next->header, next->to_write(), next, with_.plan.lifetime);
 }
 
 // ---- compression and encryption ----
@@ -430,7 +426,7 @@ void remote_store::finish_read(step_ptr done, const remote::finished_command& fi
   }
   done->stored = static_cast<uint64_t>(finished.number);
   const bool absent = finished.result == command_result::absent;
-  if (absent || finished.result != command_result::done ||
+  if (finished.result != command_result::done ||
       (done->stored != done->bytes && !remote::has_length(done->header, done->stored, expected_of(*done)))) {
     if (done->at_replica)
       return settle_at_replica(std::move(done), false);
