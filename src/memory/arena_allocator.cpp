@@ -183,11 +183,30 @@ void extent_map::expect(uint64_t smallest_bytes) {
 result<void> extent_map::adopt(std::span<const extent> extents, std::span<const uint64_t> requested,
                                uint32_t tag) {
   assert(extents.size() == requested.size());
+  constexpr size_t ahead = 16; // so many slots of the table are on their way into the cache
+  live_.reserve(extents.size());
+  extent row;           // neighbors that are in the table and still free: one search takes them all
+  uint64_t row_max = 0; // size of the free run from the beginning of the row
+  auto take_row = [&] {
+    if (row.size != 0)
+      runs_.take(row);
+    row = {};
+  };
   for (size_t i = 0; i < extents.size(); ++i) {
+    if (i + ahead < extents.size())
+      live_.prefetch(extents[i + ahead].offset);
     const extent& e = extents[i];
     bool fits = e.size > 0 && e.offset % options_.alignment_bytes == 0 && e.offset < end_ &&
-                e.size <= end_ - e.offset && physical_size(requested[i]) == e.size && runs_.contains(e);
+                e.size <= end_ - e.offset && physical_size(requested[i]) == e.size;
+    if (fits && (row.size == 0 || e.offset != row.offset + row.size || e.size > row_max - row.size)) {
+      take_row();
+      auto run = runs_.run_at(e.offset);
+      row.offset = e.offset;
+      row_max = run ? run->offset + run->size - e.offset : 0;
+      fits = e.size <= row_max;
+    }
     if (!fits) {
+      take_row();
       auto wrong = fail_place(e, requested[i]);
       for (; i > 0; --i) {
         give_run(extents[i - 1]);
@@ -195,9 +214,10 @@ result<void> extent_map::adopt(std::span<const extent> extents, std::span<const 
       }
       return wrong;
     }
-    take_run(e);
+    row.size += e.size;
     add(e, requested[i], tag);
   }
+  take_row();
   return {};
 }
 

@@ -69,6 +69,11 @@ entry_index entry_table::add(entry_key key) {
   return at;
 }
 
+void entry_table::reserve(size_t entries) {
+  while (entries > buckets_ * entries_per_bucket)
+    add_bucket();
+}
+
 void entry_table::remove(entry_index at) {
   entry_index& head = heads_[bucket_of(records_[at].key)];
   if (head - 1 == at) {

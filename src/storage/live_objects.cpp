@@ -21,7 +21,7 @@ uint64_t hash_of(const index_record& object) {
 
 } // namespace
 
-uint64_t keep_newest_of_each_key(std::vector<index_record>& objects) {
+uint64_t keep_newest_of_each_key(ordered_records& objects) {
   struct place {
     uint64_t hash;
     size_t index;
@@ -42,7 +42,7 @@ uint64_t keep_newest_of_each_key(std::vector<index_record>& objects) {
         goes[places[i].index] = same_key(objects[places[i].index], objects[places[newer].index]);
   }
   size_t i = 0;
-  return std::erase_if(objects, [&](const index_record&) { return goes[i++]; });
+  return objects.erase_if([&](const index_record&) { return goes[i++]; });
 }
 
 std::vector<space_sum> sum_by_space(const recovered_volume& volume) {

@@ -10,7 +10,7 @@ namespace terrace {
 
 /// Keeps the newest of the objects with equal keys (space, pool, rank, chunk); removals of the others did not
 /// reach the disk. Preserves the order by ascending generation. Returns the number of dropped objects.
-uint64_t keep_newest_of_each_key(std::vector<index_record>& objects);
+uint64_t keep_newest_of_each_key(ordered_records& objects);
 
 struct object_sum {
   uint64_t objects = 0;

@@ -5,10 +5,13 @@
 #include "storage/volume_layout.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <functional>
 #include <future>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace terrace {
 
@@ -38,15 +41,13 @@ class recovery {
     find_checkpoint();
     read_journal();
     read_image();
-    events_.for_each_published([this](const index_record& record) { found_.objects.push_back(record); });
-    sort_by_generation(found_.objects);
-    // A failed clear may have left objects of an epoch that is not in the superblock.
+    events_.for_each_published([this](const index_record& record) { found_.objects.add(record); });
     found_.position.next_generation = first_generation(block_.epoch);
-    if (!found_.objects.empty())
-      found_.position.next_generation =
-          std::max(found_.position.next_generation, found_.objects.back().generation + 1);
     keep_what_counts();
-    keep_the_newest_of_overlapping();
+    bool overlap = find_overlapping();
+    found_.objects.order();
+    if (overlap)
+      keep_the_newest_of_overlapping();
     name_spaces();
     return std::move(found_);
   }
@@ -197,18 +198,20 @@ class recovery {
     if (record.kind != record_kind::publish)
       return;
     if (!events_.supersedes(record))
-      found_.objects.push_back(record);
+      found_.objects.add(record);
   }
 
   void define(const index_record& record) {
-    spaces_[record.space] = {record.chunk.bytes, floor_of(block_, record.chunk.bytes), false};
+    spaces_[record.space] = {record.chunk.bytes, floor_of(block_, record.chunk.bytes), 0};
     found_.next_space_number = std::max(found_.next_space_number, record.space + 1);
   }
 
   void keep_what_counts() {
     auto& counts = found_.counts;
-    std::erase_if(found_.objects, [&](const index_record& object) {
+    found_.objects.erase_if([&](const index_record& object) {
       found_.next_space_number = std::max(found_.next_space_number, object.space + 1);
+      // A failed clear may have left objects of an epoch that is not in the superblock.
+      found_.position.next_generation = std::max(found_.position.next_generation, object.generation + 1);
       auto space = spaces_.find(object.space);
       bool forgotten = space != spaces_.end() && epoch_of(object.generation) < space->second.floor;
       bool outside = object.offset >= arena_bytes_ || object.physical_bytes > arena_bytes_ - object.offset;
@@ -219,34 +222,39 @@ class recovery {
     });
   }
 
-  void keep_the_newest_of_overlapping() {
+  /// Reads the objects as they were added, and notes their spaces.
+  bool find_overlapping() {
     extent_claims claims(arena_bytes_);
     bool overlap = false;
-    for (const index_record& object : found_.objects)
+    for (const index_record& object : found_.objects) {
       overlap = !claims.claim(object.offset, object.physical_bytes) || overlap;
-    if (!overlap)
-      return;
+      ++spaces_[object.space].objects;
+    }
+    return overlap;
+  }
+
+  void keep_the_newest_of_overlapping() {
     extent_claims newest(arena_bytes_);
     std::vector<bool> stays(found_.objects.size());
     for (size_t i = found_.objects.size(); i-- > 0;)
       stays[i] = newest.claim(found_.objects[i].offset, found_.objects[i].physical_bytes);
     size_t i = 0;
-    found_.counts.overlapping +=
-        std::erase_if(found_.objects, [&](const index_record&) { return !stays[i++]; });
+    found_.counts.overlapping += found_.objects.erase_if([&](const index_record& object) {
+      spaces_[object.space].objects -= !stays[i];
+      return !stays[i++];
+    });
   }
 
   void name_spaces() {
-    for (const index_record& object : found_.objects)
-      spaces_[object.space].used = true;
     for (const auto& [number, space] : spaces_)
-      if (space.used)
+      if (space.objects != 0)
         found_.spaces.push_back({number, space.fingerprint});
   }
 
   struct known_space {
     space_fingerprint fingerprint{};
     uint64_t floor = 0;
-    bool used = false;
+    uint64_t objects = 0;
   };
 
   volume_reader& from_;
@@ -260,7 +268,52 @@ class recovery {
   recovered_volume found_;
 };
 
+constexpr unsigned digit_bits = 11; ///< the counters of a digit stay in the first-level cache
+constexpr size_t digit_values = size_t{1} << digit_bits;
+
+struct ordered {
+  uint64_t generation;
+  uint32_t place;
+};
+
+size_t digit_of(uint64_t generation, unsigned shift) { return generation >> shift & (digit_values - 1); }
+
+/// One pass of a radix sort from the lowest digit up.
+void sort_by_digit(const std::vector<ordered>& from, std::vector<ordered>& to, unsigned shift) {
+  std::array<size_t, digit_values> begin{};
+  for (const ordered& one : from)
+    ++begin[digit_of(one.generation, shift)];
+  size_t sum = 0;
+  for (size_t& count : begin)
+    sum += std::exchange(count, sum);
+  for (const ordered& one : from)
+    to[begin[digit_of(one.generation, shift)]++] = one;
+}
+
 } // namespace
+
+void ordered_records::order() {
+  auto older = [](const index_record& a, const index_record& b) { return a.generation < b.generation; };
+  if (std::is_sorted(records_.begin(), records_.end(), older))
+    return;
+  assert(records_.size() < UINT32_MAX);
+  std::vector<ordered> order(records_.size()), other(records_.size());
+  uint64_t differing = 0;
+  for (size_t i = 0; i < records_.size(); ++i) {
+    order[i] = {records_[i].generation, static_cast<uint32_t>(i)};
+    differing |= records_[i].generation ^ records_[0].generation;
+  }
+  for (unsigned shift = 0; shift < 64; shift += digit_bits)
+    if (digit_of(differing, shift) != 0) {
+      sort_by_digit(order, other, shift);
+      order.swap(other);
+    }
+  other = {};
+  places_.reserve(order.size());
+  for (const ordered& one : order)
+    places_.push_back(one.place);
+  by_place_ = true;
+}
 
 recovered_volume recover(volume_reader& from, const superblock& block, uint64_t arena_bytes) {
   return recovery(from, block, arena_bytes).run();

@@ -1,19 +1,11 @@
 // The layout of a volume's file (docs/disk-format.md).
 #pragma once
 
-#include "index/index_record.hpp"
 #include "storage/superblock.hpp"
 
 #include <cstdint>
-#include <vector>
 
 namespace terrace {
-
-// Sorts millions of records by generation.
-
-/// Ascending and stable. Sorts pairs of generation and index, by the bits in which generations differ, and
-/// moves each record once: an order of magnitude faster than sorting the records.
-void sort_by_generation(std::vector<index_record>& records);
 
 constexpr uint64_t smallest_capacity_bytes = 1ULL << 20;
 /// Size of an extent: header block and one block of payload.

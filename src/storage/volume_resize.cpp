@@ -370,8 +370,8 @@ std::vector<resize_target> resize_targets(const superblock& block, uint64_t capa
   return {{next, capacity_bytes}};
 }
 
-resize_plan plan_places(const superblock& block, const resize_target& target,
-                        const std::vector<index_record>& objects, size_t spaces) {
+resize_plan plan_places(const superblock& block, const resize_target& target, const ordered_records& objects,
+                        size_t spaces) {
   resize_plan plan;
   plan.capacity_bytes = target.capacity_bytes;
   plan.layout = target.layout;

@@ -48,8 +48,8 @@ std::vector<resize_target> resize_targets(const superblock& block, uint64_t capa
 /// `objects` are sorted by ascending generation, as returned by recovery. Objects within both the new start
 /// and the new end of the arena stay. The others, newest first, get the smallest gap that holds them, outside
 /// of all live objects, so that nothing is overwritten before the new places take effect.
-resize_plan plan_places(const superblock& block, const resize_target& target,
-                        const std::vector<index_record>& objects, size_t spaces);
+resize_plan plan_places(const superblock& block, const resize_target& target, const ordered_records& objects,
+                        size_t spaces);
 
 /// The number of records that fit in a checkpoint of the layout.
 uint64_t records_in_checkpoint(const volume_layout& layout);

@@ -231,7 +231,10 @@ void check_position(const recovered_volume& found, const superblock& block) {
   index_journal journal(block, position);
   journal.add(object(1, 1, 3));
   journal.begin_checkpoint();
-  journal.add_image(found.objects);
+  std::vector<index_record> image;
+  for (const index_record& object : found.objects)
+    image.push_back(object);
+  journal.add_image(image);
   journal.end_image();
   for (int i = 0; i < 8; ++i) {
     auto io = journal.next();

@@ -81,12 +81,14 @@ std::optional<std::string> probe_adoption(allocator& heir, const naive_arena& mo
   }
   if (extents.empty())
     return std::nullopt;
-  extents.push_back(extents.front());
-  requested.push_back(requested.front());
-  if (heir.adopt(extents, requested) || heir.usage().used_bytes != 0)
-    return "a place was adopted twice, or what was adopted before it stayed";
-  extents.pop_back();
-  requested.pop_back();
+  for (size_t twice : {size_t{0}, extents.size() - 1}) {
+    extents.push_back(extents[twice]);
+    requested.push_back(requested[twice]);
+    if (heir.adopt(extents, requested) || heir.usage().used_bytes != 0)
+      return "a place was adopted twice, or what was adopted before it stayed";
+    extents.pop_back();
+    requested.pop_back();
+  }
   if (heir.adopt({{{extents[0].offset + 1, extents[0].size}}}, {{requested[0]}}))
     return "a crooked place was adopted";
   if (!heir.adopt(extents, requested))

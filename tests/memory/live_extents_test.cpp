@@ -37,5 +37,19 @@ TEST(LiveExtents, AgreesWithAMap) {
     ASSERT_EQ(table.find(offset)->requested, requested);
 }
 
+TEST(LiveExtents, RoomThatIsMadeAtOnceChangesNothingElse) {
+  live_extents table;
+  table.insert({4096, 7, 1});
+  table.reserve(1000);
+  for (uint64_t n = 2; n <= 1001; ++n) {
+    const auto* before = table.find(4096);
+    table.insert({n * 4096, n, 0});
+    ASSERT_EQ(table.find(4096), before) << "nothing moves within the room that was made";
+  }
+  EXPECT_EQ(table.find(4096)->requested, 7u);
+  EXPECT_EQ(table.find(1001 * 4096)->requested, 1001u);
+  EXPECT_EQ(table.size(), 1001u);
+}
+
 } // namespace
 } // namespace terrace::test

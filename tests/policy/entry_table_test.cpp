@@ -54,6 +54,27 @@ TEST(EntryTable, AgreesWithFindWhileEntriesComeAndGo) {
   }
 }
 
+TEST(EntryTable, BucketsThatAreMadeAtOnceKeepWhatIsThere) {
+  entry_table table, grown;
+  for (uint64_t n = 1; n <= 100; ++n) {
+    table.add(name(n));
+    grown.add(name(n));
+  }
+  table.reserve(10'000);
+  size_t reserved = table.bytes();
+  for (uint64_t n = 101; n <= 10'000; ++n) {
+    ASSERT_EQ(table.find(name(n)), no_entry);
+    table.add(name(n));
+    grown.add(name(n));
+  }
+  for (uint64_t n = 1; n <= 10'000; ++n)
+    ASSERT_EQ(table.find(name(n)), n - 1);
+  EXPECT_EQ(table.bytes(), grown.bytes()) << "as many buckets as without";
+  EXPECT_LT(reserved, 100 * 32 + 10'000 / 3 * 4 + 100'000) << "and no more than those before the entries come";
+  table.reserve(5);
+  EXPECT_EQ(table.find(name(7)), 6u);
+}
+
 TEST(EntryTable, FetchingChangesNothing) {
   entry_table table;
   std::vector<entry_key> keys;

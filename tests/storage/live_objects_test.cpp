@@ -16,7 +16,7 @@ index_record object(uint64_t generation, uint8_t chunk, uint32_t payload_bytes =
   return r;
 }
 
-std::vector<uint64_t> generations(const std::vector<index_record>& objects) {
+std::vector<uint64_t> generations(const ordered_records& objects) {
   std::vector<uint64_t> list;
   for (const index_record& r : objects)
     list.push_back(r.generation);
@@ -26,29 +26,30 @@ std::vector<uint64_t> generations(const std::vector<index_record>& objects) {
 using list = std::vector<uint64_t>;
 
 TEST(LiveObjects, OfOneKeyTheNewestStays) {
-  std::vector<index_record> objects{object(1, 7), object(2, 8), object(3, 7), object(4, 7)};
+  ordered_records objects({object(1, 7), object(2, 8), object(3, 7), object(4, 7)});
   EXPECT_EQ(keep_newest_of_each_key(objects), 2u);
   EXPECT_EQ(generations(objects), (list{2, 4}));
 }
 
 TEST(LiveObjects, KeysDifferInSpacePoolRankAndChunk) {
-  std::vector<index_record> objects{object(1, 7), object(2, 8), object(3, 7, 1000, 2), object(4, 7),
+  std::vector<index_record> records{object(1, 7), object(2, 8), object(3, 7, 1000, 2), object(4, 7),
                                     object(5, 7)};
-  objects[3].pool = 1;
-  objects[4].rank = 1;
+  records[3].pool = 1;
+  records[4].rank = 1;
+  ordered_records objects(records);
   EXPECT_EQ(keep_newest_of_each_key(objects), 0u);
   EXPECT_EQ(generations(objects), (list{1, 2, 3, 4, 5}));
 }
 
 TEST(LiveObjects, OfNothingNothingStays) {
-  std::vector<index_record> objects;
+  ordered_records objects;
   EXPECT_EQ(keep_newest_of_each_key(objects), 0u);
 }
 
 TEST(LiveObjects, AreSummedBySpaceAndBySize) {
   recovered_volume volume;
   volume.spaces = {{1, {5}}, {2, {6}}, {3, {7}}};
-  volume.objects = {object(1, 1, 0), object(2, 2, 4096), object(3, 3, 4097), object(4, 4, 8192, 3)};
+  volume.objects = {{object(1, 1, 0), object(2, 2, 4096), object(3, 3, 4097), object(4, 4, 8192, 3)}};
   auto spaces = sum_by_space(volume);
   ASSERT_EQ(spaces.size(), 2u) << "space 2 has none";
   EXPECT_EQ(spaces[0].space.number, 1u);

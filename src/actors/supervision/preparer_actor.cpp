@@ -21,6 +21,7 @@ struct preparer_state {
   std::chrono::steady_clock::time_point begun;
   policy_notes notes;  ///< notes for the policy
   size_t told = 0;     ///< number of notes already sent
+  size_t expected = 0; ///< number of objects that the policy has not been told to expect
   bool more = true;    ///< there are objects left to restore
   bool placed = false; ///< all objects are placed, and their extents are taken
   bool disk_done = false;
@@ -89,7 +90,7 @@ void restore(preparer_pointer self) {
     report_disk(self, {});
     return;
   }
-  restored_request request{next_notes(state)};
+  restored_request request{next_notes(state), std::exchange(state.expected, 0)};
   assert(request.found.notes.size() <= restored_together);
   self->request(state.with.policy, caf::infinite, std::move(request))
       .then([self](const restored_answer&) { restore(self); }, on_lost(self, "policy"));
@@ -113,6 +114,7 @@ void on_open_disk(preparer_pointer self) {
       .then(
           [self](const reserve_spaces_answer& answer) {
             self->state.disk->name_spaces(answer.ids);
+            self->state.expected = self->state.disk->objects();
             restore(self);
           },
           on_lost(self, "group"));

@@ -81,7 +81,7 @@ policy_actor::behavior_type policy_behavior(policy_pointer self, const policy_ar
   return {
       [&policies](const policy_notes& notes) { policies.apply(notes); },
       [&policies](const restored_request& request) {
-        policies.apply(request.found);
+        policies.apply_restored(request);
         return restored_answer{};
       },
       [](notes_mark mark) { return mark; },

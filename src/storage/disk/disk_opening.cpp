@@ -166,6 +166,7 @@ bool disk_opening::restore(size_t objects) {
     path* from = oldest();
     if (from == nullptr)
       break;
+    from->found.objects.fetch(from->restored);
     index_record record = from->found.objects[from->restored++];
     record.offset += files_->map().begin(static_cast<size_t>(from - paths_.data()));
     space_id space = from->named(record.space);
@@ -191,6 +192,8 @@ void disk_opening::place() {
             [](const auto& a, const auto& b) { return a.first.offset < b.first.offset; });
   std::vector<extent> extents;
   std::vector<uint64_t> requested;
+  extents.reserve(taken.size());
+  requested.reserve(taken.size());
   for (const auto& [place, payload] : taken) {
     extents.push_back(place);
     requested.push_back(physical_bytes_for(payload));

@@ -69,6 +69,11 @@ void group_policies::apply(const policy_notes& notes) {
   }
 }
 
+void group_policies::apply_restored(const restored_request& restored) {
+  tracker_.reserve(restored.follow);
+  apply(restored.found);
+}
+
 void group_policies::begin(const inference_begin& begun) {
   if (inferences_.contains(begun.inference))
     return;

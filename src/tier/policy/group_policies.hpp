@@ -83,6 +83,7 @@ class group_policies {
   set_policy_answer set_policy(const set_policy_request& request);
 
   void apply(const policy_notes& notes);
+  void apply_restored(const restored_request& restored);
 
   /// Has no effect for an inference that has begun. The accesses are recorded at once if they are few;
   /// otherwise `record_more` continues until it returns false.

@@ -52,6 +52,7 @@ struct policy_notes {
 /// processed them, so that millions of them do not wait in its mailbox.
 struct restored_request {
   policy_notes found;
+  size_t follow = 0; ///< in the first one: the number of residents in all; 0 in the others
 };
 struct restored_answer {
   error failure;
