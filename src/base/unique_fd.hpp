@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <fcntl.h>
+#include <initializer_list>
 #include <string>
+#include <unistd.h>
 #include <utility>
 
 namespace terrace {
@@ -13,7 +16,11 @@ namespace terrace {
 /// Opens /dev/null for each of the descriptors 0 to 2 that is closed. Otherwise a socket or a file of this process would
 /// get the number, and receive what is printed. Such a descriptor is open in the wrong direction: reading standard input
 /// and writing the other two still fails. Call this first in `main`.
-void occupy_standard_descriptors();
+inline void occupy_standard_descriptors() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) // `open` takes the lowest free number, which is this one
+      (void) !::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 class unique_fd {
  public:
@@ -30,7 +37,11 @@ class unique_fd {
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
-  void reset(int fd = -1);
+  void reset(int fd = -1) {
+    if (fd_ >= 0)
+      ::close(fd_);
+    fd_ = fd;
+  }
 
  private:
   int fd_ = -1;

@@ -7,10 +7,13 @@
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
 #include "tier/space/write_credit.hpp"
+#include "transfer/windows.hpp"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -46,7 +49,29 @@ struct finish_writes_answer {
 
 /// Parts of whole chunks of `objects_per_chunk` objects, each at most `bytes_max` of an arena, but at least a chunk. They share the
 /// hold and the credit, which end with the last of them. Precondition: nobody waits for the notice's end.
-std::vector<write_through_notice> parts_of(write_through_notice whole, size_t objects_per_chunk,
-                                           uint64_t bytes_max);
+inline std::vector<write_through_notice> parts_of(write_through_notice whole, size_t objects_per_chunk,
+                                                  uint64_t bytes_max) {
+  assert(!whole.ended);
+  std::vector<write_through_notice> parts;
+  const size_t all = whole.objects->size();
+  for (size_t begin = 0; begin != all;) {
+    auto window = window_at(whole.objects, objects_per_chunk, begin, bytes_max);
+    if (begin == 0 && window.end == all) {
+      parts.push_back(std::move(whole));
+      break;
+    }
+    auto sums = whole.checksums.begin();
+    write_through_notice& part = parts.emplace_back();
+    part.space = whole.space;
+    part.objects = window.objects;
+    part.held = part_of(whole.held, begin, window.end);
+    part.credit = whole.credit;
+    part.replaceable = whole.replaceable;
+    if (!whole.checksums.empty())
+      part.checksums.assign(sums + static_cast<ptrdiff_t>(begin), sums + static_cast<ptrdiff_t>(window.end));
+    begin = window.end;
+  }
+  return parts;
+}
 
 } // namespace terrace
