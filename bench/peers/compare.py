@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import statistics
 import sys
 import tempfile
@@ -15,18 +16,17 @@ from typing import Any
 import lmcache
 import terrace
 from lmcache_peer import LmcachePeer
-from peer import LARGE, SMALL, Peer, Shape, processor_seconds, tokens_of
+from peer import CHUNKS, LARGE, SMALL, Figures, Peer, Shape, processor_seconds, tokens_of
+from remote import Remotes, overfilled_remote
+from store import Store
 from terrace_peer import TerracePeer
 
 ROUNDS = 5
 LOOKUPS = 40  # per round
-CHUNKS = 128  # 32,768 tokens
-
-Figures = dict[str, float]
 
 
-def pair(shape: Shape, host_gib: float, disk: str = "") -> list[Peer]:
-    return [TerracePeer(shape, host_gib, disk), LmcachePeer(shape, host_gib, disk)]
+def pair(shape: Shape, host_gib: float, disk: str = "", store: Store | None = None) -> list[Peer]:
+    return [TerracePeer(shape, host_gib, disk, store), LmcachePeer(shape, host_gib, disk, store)]
 
 
 def lookups(peer: Peer, tokens: list[int]) -> Figures:
@@ -144,6 +144,21 @@ def report(what: str, of: dict[str, list[Figures]], table: list[list[str]]) -> N
         table.append([f"{what}: {figure}", *cells])
 
 
+def compare_remote(table: list[list[str]]) -> None:
+    store = Store()
+    print(f"redis-server {store.version}", flush=True)
+    peers = pair(LARGE, 3, store=store)
+    report("remote", alternate(peers, Remotes(store), 4), table)
+    for peer in peers:
+        peer.close()
+
+    peers = pair(LARGE, 1, store=store)
+    report("remote_overfilled", {peer.name: [overfilled_remote(peer, store)] for peer in peers}, table)
+    for peer in peers:
+        peer.close()
+    store.close()
+
+
 def main() -> None:
     table: list[list[str]] = [["", "terrace", "lmcache"]]
     peers = pair(SMALL, 2)
@@ -169,6 +184,11 @@ def main() -> None:
     report("overfilled", {peer.name: [overfilled(peer)] for peer in peers}, table)
     for peer in peers:
         peer.close()
+
+    if shutil.which("redis-server"):
+        compare_remote(table)
+    else:
+        print("no redis-server on this machine; install the package `redis-server` to compare with a remote store")
 
     print(f"\n{platform.processor() or platform.machine()}, {os.cpu_count()} processors, {platform.release()}, "
           f"Python {platform.python_version()}, terrace {terrace.__version__}, lmcache {lmcache.__version__}, "

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,28 +14,26 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import numpy
+import torch
 from lmcache.cli.commands.bench.server_bench.client import RequestContext, ServerBenchClient
 from lmcache.cli.commands.bench.server_bench.config import BenchConfig
 from lmcache.cli.commands.bench.server_bench.helpers import _make_key
 
-from peer import BLOCK_TOKENS, CHUNK_TOKENS, LAYERS, Peer, Shape
+from peer import BLOCK_TOKENS, CHUNK_TOKENS, LAYERS, Peer, Shape, Words
+from store import Store, free_port
 
 SECONDS = 120.0
 Asked = tuple[RequestContext, Any]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class LmcachePeer(Peer):
     name = "lmcache"
 
-    def __init__(self, shape: Shape, host_gib: float, disk: str = "") -> None:
+    def __init__(self, shape: Shape, host_gib: float, disk: str = "", store: Store | None = None) -> None:
         """The server's memory is a segment of shared memory, which its client copies to and from. Its disk is
-        the adapter with threads in C++, without the page cache."""
+        the adapter with threads in C++, without the page cache. Its client of a store is in C++ as well, with the
+        eight threads that it has by default."""
         port, self._http = free_port(), free_port()
         self._log = tempfile.NamedTemporaryFile(prefix="terrace-peer-", suffix=".log")
         command = [sys.executable, "-m", "lmcache.cli.main", "server", "--host", "127.0.0.1", "--port", str(port),
@@ -47,6 +44,8 @@ class LmcachePeer(Peer):
         if disk:
             adapter = {"type": "fs_native", "base_path": str(self._disk), "num_workers": 4, "use_odirect": True}
             command += ["--l2-adapter", json.dumps(adapter)]
+        if store:
+            command += ["--l2-adapter", json.dumps({"type": "resp", "host": "127.0.0.1", "port": store.port})]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
         self.pid = self._process.pid
         self._numbers = itertools.count(1)
@@ -109,6 +108,10 @@ class LmcachePeer(Peer):
     def forget_memory(self, request: Asked) -> None:
         time.sleep(0.3)  # the server releases its write locks after the files are there
         self.forget()
+
+    def kv(self) -> list[Words]:
+        halves = [half for layer in self._client._workers[0].kv_caches.values() for half in layer]
+        return [half.view(torch.int64).numpy().view(numpy.uint64).reshape(half.shape[0], -1) for half in halves]
 
     def close(self) -> None:
         self._client.close()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
+
+import numpy
 
 CHUNK_TOKENS = 256
 BLOCK_TOKENS = 16
 LAYERS = 4
 DISK_BYTES = 4 << 30
+CHUNKS = 128  # 32,768 tokens
+
+Figures = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -43,20 +47,54 @@ def tokens_of(prompt: int, chunks: int) -> list[int]:
 
 
 def processor_seconds(pid: int) -> float:
-    """Returns the processor time of all threads of a process."""
-    nanoseconds = 0
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-            nanoseconds += int(file.read().split()[0])
-    return nanoseconds / 1e9
+    """Returns the processor time of all threads that a process has, or has had."""
+    return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3)
+
+
+Words = numpy.ndarray[Any, numpy.dtype[numpy.uint64]]
+
+
+class Contents:
+    """KV whose blocks all differ, for prompts with a number. Few bytes are written for each prompt, so that one can be
+    stored directly after the other."""
+
+    def __init__(self, shape: Shape) -> None:
+        source = numpy.random.default_rng(1)
+        self._blocks = source.integers(0, 1 << 63, (shape.blocks, shape.piece_bytes // 8), numpy.uint64)
+
+    def write(self, kv: list[Words]) -> None:
+        for plane in kv:
+            plane[:] = self._blocks
+
+    def number(self, kv: list[Words], prompt: int, chunks: int) -> None:
+        for at, plane in enumerate(kv):
+            plane[: _blocks_of(chunks), 0] = prompt << 8 | at
+
+    def equal_chunks(self, kv: list[Words], prompt: int, chunks: int) -> int:
+        """Returns the number of chunks that have all bytes of this prompt."""
+        blocks = _blocks_of(chunks)
+        equal = numpy.ones(blocks, bool)
+        for at, plane in enumerate(kv):
+            equal &= (plane[:blocks, 0] == prompt << 8 | at) & (plane[:blocks, 1:] == self._blocks[:blocks, 1:]).all(axis=1)
+        return int(equal.reshape(chunks, -1).all(axis=1).sum())
+
+
+def wipe(kv: list[Words]) -> None:
+    for plane in kv:
+        plane[:] = 0
+
+
+def _blocks_of(chunks: int) -> int:
+    return chunks * (CHUNK_TOKENS // BLOCK_TOKENS)
 
 
 class Peer(ABC):
     """A server and its client, with KV of one shape. If made with a folder, it has a disk of DISK_BYTES
-    there."""
+    there; if made with a store, it has that below its memory, and writes everything to it."""
 
     name: str
     pid: int  # : process of the server
+    values_per_chunk = 1  # : in a store
 
     @abstractmethod
     def request(self, tokens: list[int]) -> Any:
@@ -74,6 +112,13 @@ class Peer(ABC):
     def lookup(self, request: Any) -> int:
         """Returns the number of leading chunks that are present, and locks or leases them until `release` or
         `load`. Sends the tokens."""
+
+    def count(self, request: Any) -> int:
+        """Returns the number of leading chunks that are present, and locks nothing. A server that cannot answer before
+        it has brought them to its memory does so."""
+        found = self.lookup(request)
+        self.release()
+        return found
 
     @abstractmethod
     def release(self) -> None:
@@ -93,7 +138,11 @@ class Peer(ABC):
 
     @abstractmethod
     def forget_memory(self, request: Any) -> None:
-        """Forgets what is in memory; the disk keeps everything."""
+        """Forgets what is in memory; the disk or the store keeps everything."""
+
+    @abstractmethod
+    def kv(self) -> list[Words]:
+        """Returns the client's KV: K and V of each layer, by block."""
 
     @abstractmethod
     def close(self) -> None: ...

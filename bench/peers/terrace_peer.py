@@ -14,16 +14,21 @@ from pathlib import Path
 import numpy
 import terrace
 
-from peer import BLOCK_TOKENS, CHUNK_TOKENS, DISK_BYTES, LAYERS, Peer, Shape
+from peer import BLOCK_TOKENS, CHUNK_TOKENS, DISK_BYTES, LAYERS, Peer, Shape, Words
+from store import Store
 
 SECONDS = 120.0
+VALUE_BYTES = 1 << 20  # of a value in a store; larger objects have several
 
 
 class TerracePeer(Peer):
     name = "terrace"
 
-    def __init__(self, shape: Shape, host_gib: float, disk: str = "") -> None:
+    def __init__(self, shape: Shape, host_gib: float, disk: str = "", store: Store | None = None) -> None:
+        """With a remote store everything is written to it once it is stored, as LMCache's server does. By default only what
+        is used twice, or leaves host memory after a use, is."""
         self._shape = shape
+        self.values_per_chunk = -(-shape.chunk_bytes // VALUE_BYTES)
         self._folder = Path(tempfile.mkdtemp(prefix="terrace-peer-"))
         configuration = self._folder / "terraced.toml"
         configuration.write_text(f"""[[listen]]
@@ -35,13 +40,15 @@ bytes = {int(host_gib * (1 << 30))}
 bytes = {DISK_BYTES if disk else 0}
 [metrics]
 address = "127.0.0.1:0"
+{self._remote(store) if store else ""}
 """)
         with open(self._folder / "log", "wb") as log:
             self._process = subprocess.Popen([os.environ["TERRACED"], "--config", configuration], stdout=log, stderr=log)
         self.pid = self._process.pid
         self._daemon = self._connect()
-        while disk and "ready" not in [tier.state for tier in self._tiers() if tier.tier == "disk"]:
-            time.sleep(0.01)
+        for tier in (["disk"] if disk else []) + (["remote"] if store else []):
+            while "ready" not in [one.state for one in self._tiers() if one.tier == tier]:
+                time.sleep(0.01)
         pool = terrace.Pool("kv", object_bytes=shape.chunk_bytes)
         self._space = self._daemon.open_space(terrace.SpaceSpec("bench", "bf16", "paged", [pool]), timeout=SECONDS)
         self._kv = terrace.Memory(2 * LAYERS * shape.blocks * shape.piece_bytes)
@@ -67,6 +74,9 @@ address = "127.0.0.1:0"
     def lookup(self, request: list[int] | terrace.Prefix) -> int:
         self._found = self._daemon.lookup(self._space, request, lease=True, timeout=SECONDS)
         return self._found.found_chunks
+
+    def count(self, request: list[int]) -> int:
+        return self._daemon.lookup(self._space, request, timeout=SECONDS).found_chunks
 
     def release(self) -> None:
         found, self._found = self._found, None
@@ -100,11 +110,24 @@ address = "127.0.0.1:0"
                 check=True, stdout=subprocess.DEVNULL,
             )
 
+    def kv(self) -> list[Words]:
+        return list(numpy.frombuffer(memoryview(self._kv), numpy.uint64).reshape(2 * LAYERS, self._shape.blocks, -1))
+
     def close(self) -> None:
         self._daemon.close()
         self._process.terminate()
         self._process.wait()
         shutil.rmtree(self._folder)
+
+    def _remote(self, store: Store) -> str:
+        key = self._folder / "realm-key"
+        key.touch(mode=0o600)
+        key.write_bytes(os.urandom(32))
+        return f"""[[remote]]
+address = "127.0.0.1:{store.port}"
+realm_key_file = "{key}"
+demotion = "write_through"
+"""
 
     def _tiers(self) -> list[terrace.status.TierStatus]:
         return list(self._daemon.status(timeout=SECONDS).groups[0].tiers)

@@ -59,6 +59,14 @@ TEST_F(RemoteTier, HasWhatHostMemoryEvictedBitForBit) {
   EXPECT_EQ(daemon_->terminate(), 0);
 }
 
+TEST_F(RemoteTier, ALeaseHoldsAllThatItBringsToAFullHostMemory) {
+  start();
+  auto chain = chain_of(1, 12); // more than are read at a time
+  store_far(chain);
+  EXPECT_EQ(client_->lookup(chain, true).found_chunks, chain.size());
+  EXPECT_EQ(client_->tier("remote").bytes_read, chain.size() * object_bytes);
+}
+
 TEST_F(RemoteTier, IsBelowTheDisk) {
   start_store();
   start_daemon({.disk_bytes = 128 * mebibyte, .more = section()});

@@ -305,6 +305,9 @@ task<lookup_answer> lease_elsewhere(client_request& request, lookup_request ques
   subject.before = prefix->parent;
   subject.first_token = prefix->first_token;
   subject.prompt_tokens = prefix->prompt_tokens;
+  // The access is noted before the objects come. Otherwise they come as old as when they were last used, and in a full memory
+  // the first to come leave again to make room for the next.
+  subject.note_access = std::exchange(question.note_access, false);
   auto plan = std::make_shared<const prefix_plan>(std::move(there.plan));
   co_await bring_ahead(request, std::move(subject), std::move(plan));
   if (question.tiers != 0)

@@ -180,7 +180,6 @@ task<> bring_ahead(client_request& request, prefetch_subject subject,
   context->inference = request.context->inference;
   context->ahead = true;
   subject.context = std::move(context);
-  subject.note_access = false;
   co_await run_prefetch(request, std::move(subject), std::move(found), 0);
 }
 
