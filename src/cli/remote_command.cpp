@@ -27,6 +27,16 @@ std::string format_misses(const client::remote_state& remote) {
   return text.empty() ? "none" : text;
 }
 
+/// Empty: replicas are not read.
+std::string format_replica_reads(const client::remote_state& remote) {
+  if (!remote.replica_reads)
+    return {};
+  const auto& reads = *remote.replica_reads;
+  return "; " + format_counted(reads.read, "object") + " from replicas, " +
+         format_count(reads.asked_primary + reads.damaged) + " from their primaries instead (" +
+         format_count(reads.damaged) + " damaged)";
+}
+
 std::string format_remote(const client::remote_state& remote) {
   const double since = remote_ns(remote.since);
   std::vector<std::pair<std::string, std::string>> facts = {
@@ -52,7 +62,10 @@ std::string format_remote(const client::remote_state& remote) {
     add("latency", format_duration(remote_ns(remote.mean_answer)) + " on average, " +
                        format_duration(remote_ns(remote.slowest_answer)) + " at most, of the last " +
                        format_counted(remote.answers, "answer"));
-  add("read", format_bytes(remote.read_bytes));
+  if (remote.hedges)
+    add("hedged", format_counted(remote.hedges->sent, "request") + " sent a second time, " +
+                      format_count(remote.hedges->won) + " of them answered by the second one first");
+  add("read", format_bytes(remote.read_bytes) + format_replica_reads(remote));
   add("written", format_bytes(remote.written_bytes) +
                      (remote.compressed ? ", as " + format_bytes(remote.stored_bytes) : ""));
   add("misses", format_misses(remote));
@@ -88,6 +101,12 @@ json remote_json(const client::remote_state& remote) {
                              {"reason", node.reason},
                              {"slots", node.slots},
                              {"replica", node.replica}});
+  if (remote.hedges)
+    made["hedges"] = {{"sent", remote.hedges->sent}, {"won", remote.hedges->won}};
+  if (remote.replica_reads)
+    made["replica_reads"] = {{"read", remote.replica_reads->read},
+                             {"asked_primary", remote.replica_reads->asked_primary},
+                             {"damaged", remote.replica_reads->damaged}};
   if (remote.memory)
     made["memory"] = {
         {"used_bytes", remote.used_bytes}, {"max_bytes", remote.max_bytes}, {"policy", remote.policy}};

@@ -225,6 +225,10 @@ result<std::vector<remote_state>> admin::remote_status(deadline until) {
           made.encrypted = one->encrypted();
           made.compressed = one->compressed();
           made.stored_bytes = one->stored_bytes();
+          if (const auto* hedges = one->hedges(); hedges != nullptr)
+            made.hedges = {hedges->sent(), hedges->won()};
+          if (const auto* reads = one->replica_reads(); reads != nullptr)
+            made.replica_reads = {reads->read(), reads->asked_primary(), reads->damaged()};
           for (unsigned i = 0; one->nodes() != nullptr && i < one->nodes()->size(); ++i) {
             const auto* node = one->nodes()->Get(i);
             made.nodes.push_back({node->address()->str(), node->state()->str(),

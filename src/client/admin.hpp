@@ -124,6 +124,19 @@ struct remote_node {
   bool replica = false; ///< payloads are read there; the slots are its primary's
 };
 
+/// Requests to a remote tier's store that were sent a second time because their answers were late.
+struct remote_hedges {
+  uint64_t sent = 0;
+  uint64_t won = 0; ///< the second one was answered first
+};
+
+/// Objects that replicas of a cluster were asked for.
+struct remote_replica_reads {
+  uint64_t read = 0;
+  uint64_t asked_primary = 0; ///< instead: a replica did not have them, was lost or refused
+  uint64_t damaged = 0;       ///< they were not as they were written, and the primary was asked
+};
+
 /// The remote tier of the trust group.
 struct remote_state {
   std::string address, prefix;
@@ -140,11 +153,13 @@ struct remote_state {
   bool memory = false;                    ///< the server has told the next three
   uint64_t used_bytes = 0, max_bytes = 0; ///< max_bytes 0: no bound
   std::string policy;
-  std::string memory_refused;     ///< why it has not
-  std::vector<remote_node> nodes; ///< none: the store is no cluster
-  bool encrypted = false;         ///< values are encrypted before they are sent
-  bool compressed = false;        ///< values of 16-bit floats are compressed before that
-  uint64_t stored_bytes = 0;      ///< what the written payload takes in the store
+  std::string memory_refused;          ///< why it has not
+  std::vector<remote_node> nodes;      ///< none: the store is no cluster
+  bool encrypted = false;              ///< values are encrypted before they are sent
+  bool compressed = false;             ///< values of 16-bit floats are compressed before that
+  uint64_t stored_bytes = 0;           ///< what the written payload takes in the store
+  std::optional<remote_hedges> hedges; ///< none: this kind of store is asked once for everything
+  std::optional<remote_replica_reads> replica_reads; ///< none: replicas are not read
 };
 
 struct remote_step {

@@ -295,8 +295,7 @@ problems remote_options::contradictions() const {
   problems found;
   if (auto parsed = remote::parse_store_address(address); !parsed)
     found.push_back({"remote.address", address.empty() ? "is missing" : "is \"" + address + "\"",
-                     parsed.error().text,
-                     "write the address of a Valkey or Redis server, of a bucket or of a plugin"});
+                     parsed.error().expected, parsed.error().fix});
   const auto where = remote::parse_store_address(address);
   const std::pair<const char*, const std::string*> passwords[] = {
       {"remote.password_file", &password_file}, {"remote.sentinel_password_file", &sentinel_password_file}};

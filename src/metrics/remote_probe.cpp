@@ -51,11 +51,11 @@ void remote_probe::collect(const labels& series, sample_sink& sink) const {
         "Requests that were sent a second time, because their answers were late.", series, hedges_);
   count("terrace_remote_hedges_won_total", "Second requests that were answered before the first ones.",
         series, hedges_won_);
-  constexpr std::string_view replicas = "terrace_remote_replica_reads_total";
-  constexpr std::string_view replicas_help =
-      "Objects that a replica was asked for: read there, or read from its primary instead.";
-  count(replicas, replicas_help, with(series, "answer", "read"), by_replica_);
-  count(replicas, replicas_help, with(series, "answer", "asked_primary"), again_);
+  for (size_t how = 0; how < by_replica_.size(); ++how)
+    count("terrace_remote_replica_reads_total",
+          "Objects that a replica was asked for: read there, or read from its primary instead, because they "
+          "were not there or damaged.",
+          with(series, "answer", std::string(replica_answers[how])), by_replica_[how]);
   sink.histogram("terrace_remote_answer_seconds",
                  "Time of the store's answers to questions, without payloads.", series, answers_.read());
   for (size_t why = 0; why < misses_.size(); ++why)

@@ -34,6 +34,14 @@ constexpr std::array<std::string_view, 14> remote_misses{
     "not_ours",   "other_version", "damaged",          "other_object", "other_payload_length",
     "other_part", "wrong_payload", "other_encryption", "not_authentic"};
 
+/// What came of an object that a replica was asked for.
+enum class replica_answer : uint8_t {
+  read,
+  asked_primary, ///< it was not there, or the replica was lost or refused
+  damaged,       ///< its values were not as they were written; the primary was asked
+};
+constexpr std::array<std::string_view, 3> replica_answers{"read", "asked_primary", "damaged"};
+
 /// Safe on any thread.
 class remote_probe {
  public:
@@ -49,8 +57,7 @@ class remote_probe {
   void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
   /// A request was sent a second time; `won`: and that one was answered first.
   void hedged(bool won) noexcept { (won ? hedges_won_ : hedges_).add(); }
-  /// A replica was asked for an object; otherwise its primary is asked next.
-  void read_at_replica(bool delivered) noexcept { (delivered ? by_replica_ : again_).add(); }
+  void replica_answered(replica_answer how) noexcept { by_replica_[static_cast<size_t>(how)].add(); }
   void cleared_by_other() noexcept { cleared_.add(); }
   /// The store has answered a question, with the time that it took. On one thread.
   void answered(std::chrono::nanoseconds took) noexcept;
@@ -64,12 +71,18 @@ class remote_probe {
   uint64_t written_bytes() const noexcept { return written_bytes_.value(); }
   uint64_t stored_bytes() const noexcept { return stored_bytes_.value(); }
   uint64_t misses(size_t why) const noexcept { return misses_[why].value(); }
+  uint64_t hedges() const noexcept { return hedges_.value(); }
+  uint64_t hedges_won() const noexcept { return hedges_won_.value(); }
+  uint64_t replica_answers_of(replica_answer how) const noexcept {
+    return by_replica_[static_cast<size_t>(how)].value();
+  }
 
   void collect(const labels& series, sample_sink& sink) const;
 
  private:
   counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, stored_bytes_,
-      cleared_, hedges_, hedges_won_, by_replica_, again_;
+      cleared_, hedges_, hedges_won_;
+  std::array<counter, replica_answers.size()> by_replica_;
   std::array<counter, remote_misses.size()> misses_;
   latency_histogram answers_;
   std::array<gauge, 64> recent_ns_;

@@ -14,6 +14,12 @@ namespace terrace::remote {
 
 namespace {
 
+using parsed_address = tl::expected<store_address, wrong_address>;
+
+tl::unexpected<wrong_address> wrong(std::string expected, std::string fix) {
+  return tl::unexpected(wrong_address{std::move(expected), std::move(fix)});
+}
+
 template <class Address>
 store_address made_of(std::string_view text, const Address& address) {
   store_address made{.text = std::string(text), .length = sizeof address};
@@ -67,14 +73,17 @@ bool is_host_name(std::string_view text) {
   });
 }
 
-result<store_address> parse_server(std::string_view text, bool tls) {
+parsed_address parse_server(std::string_view text, bool tls) {
   auto parsed = text.starts_with('/') && !tls ? parse_path(text) : parse_port(text);
   if (!parsed)
-    return fail(errc::bad_request,
-                "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
-                "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS, sentinel:// for "
-                "sentinels, cluster:// for nodes of a cluster, s3:// for a bucket or plugin:// for a plugin, "
-                "was expected");
+    return wrong(
+        tls ? "a numeric address with a port behind rediss://"
+            : "the path of a Unix socket of at most 107 bytes, or a numeric address with a port",
+        tls ? "write it as in rediss://10.0.0.7:6380 or rediss://[fd00::7]:6380"
+            : "write it as in /run/valkey.sock, 10.0.0.7:6379 or [fd00::7]:6379, or begin it with rediss:// "
+              "for "
+              "TLS, sentinel:// for sentinels, cluster:// for nodes of a cluster, s3:// for a bucket or "
+              "plugin:// for a plugin");
   return std::move(*parsed);
 }
 
@@ -96,26 +105,23 @@ std::vector<store_address> parse_guides(std::string_view text) {
   return {};
 }
 
-result<store_address> parse_sentinels(std::string_view text) {
+parsed_address parse_sentinels(std::string_view text) {
   const auto slash = text.rfind('/');
   store_address made{.at = store_address::kind::sentinels};
   made.primary = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
   made.guides = parse_guides(text.substr(0, slash));
   if (made.guides.empty() || !is_host_name(made.primary))
-    return fail(errc::bad_request,
-                "the numeric addresses of sentinels and the name of the primary that they watch, such as "
-                "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME, were expected");
+    return wrong("the numeric addresses of at most 16 sentinels and the name of the primary that they watch",
+                 "write them as in sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME");
   return made;
 }
 
-result<store_address> parse_cluster(std::string_view text) {
+parsed_address parse_cluster(std::string_view text) {
   store_address made{.at = store_address::kind::cluster};
   made.guides = parse_guides(text);
   if (made.guides.empty())
-    return fail(
-        errc::bad_request,
-        "the numeric addresses of some nodes of a cluster, such as cluster://10.0.0.7:6379,10.0.0.8:6379, "
-        "were expected");
+    return wrong("the numeric addresses of some nodes of a cluster, at most 16",
+                 "write them as in cluster://10.0.0.7:6379,10.0.0.8:6379");
   return made;
 }
 
@@ -152,25 +158,20 @@ std::string parse_host(std::string_view text, bool tls) {
   return number == (tls ? 443 : 80) ? std::string(name) : std::string(name) + ":" + std::to_string(number);
 }
 
-result<store_address> parse_bucket(std::string_view text, bool tls) {
+parsed_address parse_bucket(std::string_view text, bool tls) {
   if (!knows_buckets())
-    return fail(errc::bad_request, "a Valkey or Redis server was expected: this build has no libcurl, which "
-                                   "buckets need; build it with the "
-                                   "package libcurl4-openssl-dev installed");
-  constexpr std::string_view with_region = "?region=";
+    return wrong(
+        "a Valkey or Redis server or a plugin, because this build has no libcurl, which buckets need",
+        "build it with the package libcurl4-openssl-dev installed");
   store_address made{.at = store_address::kind::bucket};
-  const auto question = std::min(text.find('?'), text.size());
-  const auto place = text.substr(0, question), rest = text.substr(question);
-  const auto slash = std::min(place.find('/'), place.size());
-  made.host = parse_host(place.substr(0, slash), tls);
-  made.bucket = place.substr(std::min(slash + 1, place.size()));
-  made.region = rest.starts_with(with_region) ? rest.substr(with_region.size())
-                : rest.empty()                ? "us-east-1"
-                                              : "";
-  if (made.host.empty() || !is_bucket_name(made.bucket) || !is_region(made.region))
-    return fail(errc::bad_request,
-                "a host and the name of a bucket, such as s3://10.0.0.7:9000/BUCKET or "
-                "s3+tls://s3.eu-central-1.amazonaws.com/BUCKET?region=eu-central-1, were expected");
+  const auto slash = std::min(text.find('/'), text.size());
+  made.host = parse_host(text.substr(0, slash), tls);
+  made.bucket = text.substr(std::min(slash + 1, text.size()));
+  made.region = "us-east-1";
+  if (made.host.empty() || !is_bucket_name(made.bucket))
+    return wrong("a host and the name of a bucket",
+                 "write them as in s3://10.0.0.7:9000/BUCKET or "
+                 "s3+tls://s3.eu-central-1.amazonaws.com/BUCKET?region=eu-central-1");
   return made;
 }
 
@@ -200,7 +201,7 @@ bool are_plugin_options(std::string_view text) {
   return true;
 }
 
-result<store_address> parse_plugin(std::string_view text) {
+parsed_address parse_plugin(std::string_view text) {
   const auto question = std::min(text.find('?'), text.size());
   store_address made{.at = store_address::kind::plugin};
   made.plugin = text.substr(0, question);
@@ -210,42 +211,100 @@ result<store_address> parse_plugin(std::string_view text) {
   if (!is_module_name(made.plugin) || !printable ||
       made.plugin_options.size() > store_address::plugin_options_bytes_max || question + 1 == text.size() ||
       !are_plugin_options(made.plugin_options))
-    return fail(errc::bad_request,
-                "the name of a plugin, and its options without spaces (write %20 for one), such as "
-                "plugin://fs?path=/mnt/kv&bytes=1TiB, were expected");
+    return wrong("the name of a plugin, and its options without spaces",
+                 "write them as in plugin://fs?path=/mnt/kv&bytes=1TiB, and %20 for a space");
   return made;
 }
 
-/// Takes "reads=replicas" out of the options of an address. True: it was among them.
-result<bool> take_reads(std::string& where, store_address::kind at) {
-  constexpr std::string_view name = "reads=";
-  size_t begin = where.find('?');
-  while (begin != std::string::npos && where.compare(begin + 1, name.size(), name) != 0)
-    begin = where.find('&', begin + 1);
-  if (at == store_address::kind::plugin || begin == std::string::npos)
-    return false; // a plugin knows its own options
-  if (at != store_address::kind::cluster)
-    return fail(errc::bad_request,
-                "an address without reads= was expected, because only a cluster has replicas "
-                "that are read; leave it out, or name nodes of a cluster, such as "
-                "cluster://10.0.0.7:6379?reads=replicas");
-  const size_t value = begin + 1 + name.size(), end = std::min(where.find('&', value), where.size());
-  if (where.compare(value, end - value, "replicas") != 0)
-    return fail(errc::bad_request,
-                "reads=replicas was expected behind the nodes of a cluster, such as "
-                "cluster://10.0.0.7:6379?reads=replicas; without it only primaries are read");
-  if (where[begin] == '?' && end != where.size())
-    where.erase(begin + 1, end - begin); // '?' stays in front of the next one
-  else
-    where.erase(begin, end - begin);
-  return true;
+// ---- options ----
+
+/// An option behind '?'. All that there are for any kind are in `address_options`, but for those of a plugin, which it checks itself.
+struct address_option {
+  std::string_view name, whose;
+  bool (*is_of)(store_address::kind at, bool tls);
+  std::string_view value, fix; ///< that is expected, and how it is written
+  bool (*accepts)(std::string_view value);
+  void (*give)(store_address& to, std::string_view value);
+};
+constexpr address_option address_options[] = {
+    {.name = "name",
+     .whose = "servers with TLS have",
+     .is_of = [](store_address::kind at, bool tls) { return tls && at != store_address::kind::bucket; },
+     .value = "the name of a host that the certificates are for",
+     .fix = "write it as in rediss://10.0.0.7:6380?name=cache.example",
+     .accepts = is_host_name,
+     .give =
+         [](store_address& to, std::string_view value) {
+           to.name = value;
+           for (store_address& guide : to.guides)
+             guide.name = value;
+         }},
+    {.name = "reads",
+     .whose = "clusters have",
+     .is_of = [](store_address::kind at, bool) { return at == store_address::kind::cluster; },
+     .value = "replicas",
+     .fix = "write cluster://10.0.0.7:6379?reads=replicas, or leave reads= out to read primaries alone",
+     .accepts = [](std::string_view value) { return value == "replicas"; },
+     .give = [](store_address& to, std::string_view) { to.reads_replicas = true; }},
+    {.name = "region",
+     .whose = "buckets have",
+     .is_of = [](store_address::kind at, bool) { return at == store_address::kind::bucket; },
+     .value = "a region of small letters, digits and '-'",
+     .fix = "write it as in s3+tls://s3.eu-central-1.amazonaws.com/BUCKET?region=eu-central-1",
+     .accepts = is_region,
+     .give = [](store_address& to, std::string_view value) { to.region = value; }},
+};
+
+/// "name= and reads=", as an address like this one may have.
+std::string options_of(const store_address& address) {
+  std::string all;
+  for (const address_option& each : address_options)
+    if (each.is_of(address.at, address.tls))
+      all += (all.empty() ? "" : " and ") + std::string(each.name) + "=";
+  return all;
+}
+
+wrong_address no_such_option(const store_address& address, std::string_view given,
+                             const address_option* of_others) {
+  const std::string known = options_of(address);
+  return {known.empty() ? "an address without '?', because this kind has no options"
+                        : "no options but " + known + " for this kind of address",
+          "leave " + std::string(given) + " out" +
+              (of_others == nullptr
+                   ? ""
+                   : ": only " + std::string(of_others->whose) + " " + std::string(of_others->name) + "=")};
+}
+
+/// `text` is what stands behind '?', such as "name=cache.example&reads=replicas".
+std::optional<wrong_address> take_options(store_address& address, std::string_view text) {
+  std::vector<const address_option*> taken;
+  for (bool more = true; more;) {
+    const auto given = text.substr(0, text.find('&'));
+    const auto name = given.substr(0, given.find('='));
+    const auto value = given.substr(std::min(name.size() + 1, given.size()));
+    const auto* option = std::ranges::find(address_options, name, &address_option::name);
+    const bool known = option != std::end(address_options);
+    if (!known || !option->is_of(address.at, address.tls))
+      return no_such_option(address, given.empty() ? "the '?' or '&' at the end" : given,
+                            known ? option : nullptr);
+    const std::string whole = std::string(name) + "=";
+    if (std::ranges::find(taken, option) != taken.end())
+      return wrong_address{whole + " once", "leave one of the two out"};
+    if (!option->accepts(value))
+      return wrong_address{std::string(option->value) + " behind " + whole, std::string(option->fix)};
+    option->give(address, value);
+    taken.push_back(option);
+    more = given.size() != text.size();
+    text.remove_prefix(std::min(given.size() + 1, text.size()));
+  }
+  return std::nullopt;
 }
 
 } // namespace
 
 bool knows_buckets() { return TERRACE_WITH_CURL != 0; }
 
-result<store_address> parse_store_address(std::string_view text) {
+tl::expected<store_address, wrong_address> parse_store_address(std::string_view text) {
   using enum store_address::kind;
   struct {
     std::string_view scheme;
@@ -255,27 +314,18 @@ result<store_address> parse_store_address(std::string_view text) {
                            {"sentinel+tls://", sentinels, true}, {"cluster://", cluster, false},
                            {"cluster+tls://", cluster, true},    {"s3://", bucket, false},
                            {"s3+tls://", bucket, true},          {"plugin://", plugin, false}};
-  std::string given(text);
+  std::string_view where = text;
   store_address::kind at = server;
   bool tls = false;
   for (const auto& each : schemes)
     if (text.starts_with(each.scheme)) {
-      given = text.substr(each.scheme.size());
+      where = text.substr(each.scheme.size());
       at = each.at;
       tls = each.tls;
     }
-  auto reads_replicas = take_reads(given, at);
-  if (!reads_replicas)
-    return tl::unexpected(reads_replicas.error());
-  std::string_view where = given;
-  constexpr std::string_view with_name = "?name=";
-  std::string_view name;
-  if (auto begin = where.find(with_name); tls && at != bucket && begin != std::string_view::npos) {
-    name = where.substr(begin + with_name.size());
-    where = where.substr(0, begin);
-    if (!is_host_name(name))
-      return fail(errc::bad_request, "the name of a host, such as cache.example, was expected behind ?name=");
-  }
+  const auto question = at == plugin ? std::string_view::npos : where.find('?');
+  const auto options = where.substr(std::min(question, where.size()));
+  where = where.substr(0, question);
   auto parsed = at == sentinels ? parse_sentinels(where)
                 : at == cluster ? parse_cluster(where)
                 : at == bucket  ? parse_bucket(where, tls)
@@ -285,12 +335,9 @@ result<store_address> parse_store_address(std::string_view text) {
     return parsed;
   parsed->text = text;
   parsed->tls = tls;
-  parsed->reads_replicas = *reads_replicas;
-  if (!name.empty())
-    parsed->name = name;
-  for (store_address& guide : parsed->guides)
-    if (!name.empty())
-      guide.name = name;
+  if (!options.empty())
+    if (auto mistake = take_options(*parsed, options.substr(1)))
+      return tl::unexpected(std::move(*mistake));
   return parsed;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -40,17 +41,29 @@ struct store_address {
   /// Values are few and large there, and answers take milliseconds.
   bool is_bulk() const { return at == kind::bucket || at == kind::plugin; }
   bool at_path() const { return bytes.ss_family == AF_UNIX; }
+  bool same_place(const store_address& other) const {
+    return length == other.length && std::memcmp(&bytes, &other.bytes, sizeof bytes) == 0;
+  }
+};
+
+/// Why a text is no address.
+struct wrong_address {
+  std::string expected; ///< instead of it
+  std::string fix;      ///< what to write, or to leave out
 };
 
 /// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379", and the latter two behind "rediss://", for TLS.
 /// "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME" names sentinels and the primary that they watch, and
-/// "cluster://10.0.0.7:6379,10.0.0.8:6379" some nodes of a cluster; "sentinel+tls://" and "cluster+tls://" are with TLS for all. With
-/// "?name=NAME" at the end, the certificates are for a name. Names of hosts are not resolved, because that blocks. With
-/// "?reads=replicas" at the end of that of a cluster, or "?name=NAME&reads=replicas", its replicas are read as well.
-/// "s3://HOST:PORT/BUCKET", or "s3+tls://HOST/BUCKET?region=REGION", names a bucket; there the host may have a name, which libcurl
-/// resolves. "plugin://NAME?key=value&key=value" names a plugin (plugin_frames.hpp) and its own options, which it checks itself.
-/// Errors: `bad_request` with what was expected.
-result<store_address> parse_store_address(std::string_view text);
+/// "cluster://10.0.0.7:6379,10.0.0.8:6379" some nodes of a cluster; "sentinel+tls://" and "cluster+tls://" are with TLS for all.
+/// Names of hosts are not resolved, because that blocks. "s3://HOST:PORT/BUCKET", or "s3+tls://HOST/BUCKET", names a bucket; there the
+/// host may have a name, which libcurl resolves. "plugin://NAME?key=value&key=value" names a plugin (plugin_frames.hpp) and its own
+/// options, which it checks itself.
+///
+/// Others have these options behind '?', with '&' between them, each once:
+///   name=NAME       with TLS, but of no bucket: what the certificates are for, instead of the numeric addresses
+///   reads=replicas  of a cluster: payloads are read from its replicas as well
+///   region=REGION   of a bucket: it is not in us-east-1
+tl::expected<store_address, wrong_address> parse_store_address(std::string_view text);
 
 /// False: this build has no libcurl, and buckets are no addresses.
 bool knows_buckets();

@@ -105,12 +105,17 @@ class store_commands {
   /// Returns what has changed since the last call.
   virtual invalidated_keys take_invalidated() { return {}; }
 
-  // ---- of clusters ----
+  // ---- of clusters, and of sentinels ----
 
   /// It says that it is a node of a cluster.
   virtual bool in_cluster() const { return false; }
   /// The next command is for a slot that is on its way to this node. It has no result of its own, and takes the room of a command.
   virtual void asking() {}
+  /// Asks a node who has which slots.
+  virtual void slots(uint64_t) {}
+  /// Asks a sentinel where the primary of this name is: `text` becomes "10.0.0.7:6379" or "[fd00::7]:6379"; `absent` if the
+  /// sentinel watches none of this name.
+  virtual void primary(uint64_t, std::string_view) {}
 };
 
 } // namespace terrace::remote

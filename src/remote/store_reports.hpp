@@ -39,6 +39,19 @@ struct store_node {
   bool replica = false; ///< the slots are its primary's
 };
 
+/// Requests that were sent a second time because their answers were late.
+struct store_hedges {
+  uint64_t sent = 0;
+  uint64_t won = 0; ///< the second one was answered first
+};
+
+/// Objects that replicas were asked for.
+struct store_replica_reads {
+  uint64_t read = 0;
+  uint64_t asked_primary = 0; ///< a replica did not have them, was lost or refused
+  uint64_t damaged = 0;       ///< a replica had other bytes; the primary was asked
+};
+
 struct store_status_request {};
 struct store_status {
   error failure; ///< the actor has ended
@@ -58,7 +71,9 @@ struct store_status {
   std::optional<store_memory> memory;
   std::string memory_refused; ///< why there is none
   std::vector<std::string> warnings;
-  std::vector<store_node> nodes; ///< none: it is no cluster
+  std::vector<store_node> nodes;                    ///< none: it is no cluster
+  std::optional<store_hedges> hedges;               ///< none: its kind hedges nothing
+  std::optional<store_replica_reads> replica_reads; ///< none: its address does not say reads=replicas
 };
 
 /// Asks a store once, over a connection of its own.

@@ -62,11 +62,8 @@ class valkey_connection : public store_commands {
   void length(uint64_t tag, std::string_view key) override;
   void scan(uint64_t tag, std::string_view cursor, std::string_view pattern, size_t count) override;
   void info(uint64_t tag, std::string_view section) override;
-  /// Asks a sentinel where the primary of this name is: `text` becomes "10.0.0.7:6379" or "[fd00::7]:6379"; `absent` if the
-  /// sentinel watches none of this name.
-  void primary(uint64_t tag, std::string_view name);
-  /// Asks a node of a cluster who has which slots.
-  void slots(uint64_t tag);
+  void primary(uint64_t tag, std::string_view name) override;
+  void slots(uint64_t tag) override;
   void asking() override;
   /// In the older protocol a server says OK and then tells nothing.
   void track(uint64_t tag) override;

@@ -10,25 +10,32 @@ namespace terrace::e2e {
 
 inline constexpr const char* object_keys = "terrace/t1/*/*/*/*";
 
-/// Real servers with `--cluster-enabled`. The first three are primaries of a third of the slots each.
+/// Real servers with `--cluster-enabled`. The first three, or `only`, are primaries of equally many slots.
 class redis_cluster {
  public:
   static constexpr size_t primaries = 3;
 
-  /// The next `replicas` are those of the first ones, and `spares` are nodes without slots.
-  explicit redis_cluster(size_t replicas, size_t spares = 0, std::vector<std::string> more = {},
-                         const std::string& node_timeout_ms = "15000")
-      : more_(std::move(more)), node_timeout_ms_(node_timeout_ms) {
+  struct shape {
+    size_t replicas = 0; ///< the next nodes, of the first ones
+    size_t spares = 0;   ///< nodes without slots
+    std::vector<std::string> options{};
+    std::string node_timeout_ms = "15000";
+    size_t only = primaries;
+    bool tls = false; ///< clients and nodes speak it; `options` name the certificates
+  };
+  explicit redis_cluster(shape of) : more_(std::move(of.options)), primaries_(of.only), tls_(of.tls) {
     more_.insert(more_.end(),
                  {"--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-require-full-coverage", "no",
-                  "--cluster-node-timeout", node_timeout_ms_, "--repl-diskless-sync-delay", "0"});
-    for (size_t i = 0; i < primaries + replicas + spares; ++i)
+                  "--cluster-node-timeout", of.node_timeout_ms, "--repl-diskless-sync-delay", "0"});
+    if (tls_)
+      more_.insert(more_.end(), {"--tls-cluster", "yes", "--tls-replication", "yes"});
+    for (size_t i = 0; i < primaries_ + of.replicas + of.spares; ++i)
       nodes_.push_back(std::make_unique<node>());
     for (size_t i = 0; i < nodes_.size(); ++i)
       start(i);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       EXPECT_EQ(ask(i, {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)}), "OK");
-      if (i < primaries) {
+      if (i < primaries_) {
         EXPECT_EQ(ask(i, {"CLUSTER", "ADDSLOTSRANGE", std::to_string(first_slot(i)),
                           std::to_string(first_slot(i + 1) - 1)}),
                   "OK");
@@ -42,10 +49,11 @@ class redis_cluster {
     const std::string all = "cluster_known_nodes:" + std::to_string(nodes_.size());
     for (size_t i = 0; i < nodes_.size(); ++i)
       EXPECT_TRUE(eventually([&] { return ask(i, {"CLUSTER", "INFO"}).find(all) != std::string::npos; }));
-    for (size_t i = 0; i < replicas; ++i) {
-      EXPECT_TRUE(eventually([&] { return ask(primaries + i, {"CLUSTER", "REPLICATE", id(i)}) == "OK"; }));
+    for (size_t i = 0; i < of.replicas; ++i) {
+      EXPECT_TRUE(eventually([&] { return ask(primaries_ + i, {"CLUSTER", "REPLICATE", id(i)}) == "OK"; }));
       EXPECT_TRUE(eventually([&] {
-        return ask(primaries + i, {"INFO", "replication"}).find("master_link_status:up") != std::string::npos;
+        return ask(primaries_ + i, {"INFO", "replication"}).find("master_link_status:up") !=
+               std::string::npos;
       }));
     }
     for (size_t i = 0; i < nodes_.size(); ++i) // one that has not heard of all slots says ok as well
@@ -56,14 +64,17 @@ class redis_cluster {
       }));
   }
 
-  static size_t first_slot(size_t primary) { return primary * 16'384 / primaries; }
+  size_t primary_count() const { return primaries_; }
+  size_t first_slot(size_t primary) const { return primary * 16'384 / primaries_; }
   size_t size() const { return nodes_.size(); }
   bool runs(size_t i) const { return nodes_[i]->server != nullptr; }
   pid_t pid(size_t i) const { return nodes_[i]->server->pid(); }
+  const std::string& socket(size_t i) const { return nodes_[i]->server->socket(); }
   void start(size_t i) {
     node& each = *nodes_[i];
     auto options = more_;
-    options.insert(options.end(), {"--port", text_of(each.port), "--cluster-port", text_of(each.bus_port)});
+    options.insert(options.end(), {tls_ ? "--tls-port" : "--port", text_of(each.port), "--cluster-port",
+                                   text_of(each.bus_port)});
     each.server = std::make_unique<test::redis_process>(each.folder.path(), options);
   }
   void kill(size_t i) {
@@ -84,10 +95,10 @@ class redis_cluster {
   }
   /// The one among the primaries that has the key.
   size_t owner(const std::string& pattern) const {
-    for (size_t i = 0; i < primaries; ++i)
+    for (size_t i = 0; i < primaries_; ++i)
       if (runs(i) && !keys(i, pattern).empty())
         return i;
-    return primaries;
+    return primaries_;
   }
   std::string slot(const std::string& key) const {
     return std::to_string(number(ask(0, {"CLUSTER", "KEYSLOT", key})));
@@ -136,7 +147,8 @@ class redis_cluster {
   static int64_t number(const std::string& reply) { return std::stoll(reply.substr(sizeof "(integer)")); }
 
   std::vector<std::string> more_;
-  std::string node_timeout_ms_;
+  size_t primaries_;
+  bool tls_;
   std::vector<std::unique_ptr<node>> nodes_;
 };
 
@@ -148,13 +160,16 @@ class RemoteCluster : public RemoteStores {
     std::string text = section(more, lookup_budget);
     const std::string path = folder_.path() + "/redis.sock";
     text.replace(text.find(path), path.size(),
-                 "cluster://127.0.0.1:" + std::to_string(test::free_port()) + "," + cluster_->address(1) +
-                     address_options_);
+                 scheme_ + "127.0.0.1:" + std::to_string(test::free_port()) + "," +
+                     cluster_->address(cluster_->primary_count() - 1) + address_options_);
     return text;
   }
   /// With replicas: these are promoted soon.
   void start(size_t replicas, size_t spares = 0, const std::vector<std::string>& more = {}) {
-    cluster_.emplace(replicas, spares, more, replicas == 0 ? "15000" : "2000");
+    cluster_.emplace(redis_cluster::shape{.replicas = replicas,
+                                          .spares = spares,
+                                          .options = more,
+                                          .node_timeout_ms = replicas == 0 ? "15000" : "2000"});
   }
   std::unique_ptr<remote_machine> machine(client::space_spec spec = test_space(),
                                           const std::string& more = {}) {
@@ -175,7 +190,7 @@ class RemoteCluster : public RemoteStores {
   }
   int64_t stored() const {
     int64_t all = 0;
-    for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    for (size_t i = 0; i < cluster_->primary_count(); ++i)
       all += static_cast<int64_t>(cluster_->keys(i, object_keys).size());
     return all;
   }
@@ -211,7 +226,7 @@ class RemoteCluster : public RemoteStores {
   }
 
   std::optional<redis_cluster> cluster_;
-  std::string address_options_; ///< such as "?reads=replicas"
+  std::string scheme_ = "cluster://", address_options_; ///< the latter such as "?reads=replicas"
 };
 
 } // namespace terrace::e2e

@@ -35,7 +35,7 @@ TEST_F(RemoteCluster, AnOperatorSeesTheNodes) {
     slots[node["address"]] = node["slots"];
   }
   for (size_t i = 0; i < redis_cluster::primaries; ++i)
-    EXPECT_EQ(slots[cluster_->address(i)], redis_cluster::first_slot(i + 1) - redis_cluster::first_slot(i));
+    EXPECT_EQ(slots[cluster_->address(i)], cluster_->first_slot(i + 1) - cluster_->first_slot(i));
   EXPECT_EQ(shown["warnings"].size(), 3U) << "no node has a bound of its memory\n" << shown;
   auto text = terrace(a->daemon, {"remote", "status"});
   EXPECT_NE(text.out.find(cluster_->address(2) + ", ready, 5,462 slots"), std::string::npos) << text.out;

@@ -61,6 +61,10 @@ TEST_F(RemoteOperator, SeesTheStore) {
   for (const std::string& part : {std::string("ready since"), named, std::string("told by the server"),
                                   std::string("512 MiB, noeviction"), std::string("warning")})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+  for (const char* of_others : {"hedges", "replica_reads"})
+    EXPECT_FALSE(shown.contains(of_others)) << "this kind of store has none\n" << shown;
+  for (const char* of_others : {"hedged", "replica"})
+    EXPECT_EQ(text.out.find(of_others), std::string::npos) << text.out;
 }
 
 TEST_F(RemoteOperator, SeesTheMissesByReason) {

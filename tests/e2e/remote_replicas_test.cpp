@@ -1,11 +1,14 @@
 // Replicas of a cluster that serve reads of payloads: who is read, what happens when one lags, stands still or ends, failovers, and clears.
 #include "cluster_fixture.hpp"
 
+#include "tests/support/certificates.hpp"
 #include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <thread>
 
 namespace terrace::e2e {
@@ -23,6 +26,16 @@ class RemoteReplicas : public RemoteCluster {
   void start_listed(std::vector<std::string> options = {}) {
     options.insert(options.end(), {"--repl-ping-replica-period", "1"});
     start(redis_cluster::primaries, 0, options);
+    await_lists();
+  }
+  /// One primary with its replica.
+  void start_pair(std::vector<std::string> options = {}, bool tls = false) {
+    options.insert(options.end(), {"--repl-ping-replica-period", "1"});
+    cluster_.emplace(
+        redis_cluster::shape{.replicas = 1, .options = std::move(options), .only = 1, .tls = tls});
+    await_lists();
+  }
+  void await_lists() const {
     const std::string ports =
         "local all = '' for _, range in ipairs(redis.call('cluster', 'slots')) do "
         "for i = 3, #range do all = all .. ' ' .. range[i][2] end end return all .. ' '";
@@ -35,7 +48,7 @@ class RemoteReplicas : public RemoteCluster {
         }));
       }
   }
-  static size_t replica_of(size_t primary) { return redis_cluster::primaries + primary; }
+  size_t replica_of(size_t primary) const { return cluster_->primary_count() + primary; }
 
   int64_t stat(size_t node, const std::string& section, const std::string& name) const {
     const std::string told = cluster_->ask(node, {"INFO", section});
@@ -46,18 +59,18 @@ class RemoteReplicas : public RemoteCluster {
   int64_t gets(size_t node) const { return stat(node, "commandstats", "cmdstat_get:calls="); }
   int64_t gets_of_all(size_t first) const {
     int64_t sum = 0;
-    for (size_t i = first; i < first + redis_cluster::primaries; ++i)
+    for (size_t i = first; i < first + cluster_->primary_count(); ++i)
       sum += cluster_->runs(i) ? gets(i) : 0;
     return sum;
   }
-  int64_t gets_of_replicas() const { return gets_of_all(redis_cluster::primaries); }
+  int64_t gets_of_replicas() const { return gets_of_all(cluster_->primary_count()); }
   /// Connections but the one that asks.
   int64_t connections(size_t node) const {
     const std::string told = cluster_->ask(node, {"CLIENT", "LIST", "TYPE", "normal"});
     return std::ranges::count(told, '\n') - 1;
   }
   void await_copies() const {
-    for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    for (size_t i = 0; i < cluster_->primary_count(); ++i)
       ASSERT_TRUE(eventually([&] { return cluster_->keys(replica_of(i)) == cluster_->keys(i); }));
   }
   static void loads_all(const remote_machine& at, const chains& all) {
@@ -70,7 +83,7 @@ class RemoteReplicas : public RemoteCluster {
   }
   /// The replica hears of nothing that its primary does from now on, and keeps what it has.
   void cut_off(size_t replica) const {
-    const size_t primary = replica - redis_cluster::primaries;
+    const size_t primary = replica - cluster_->primary_count();
     EXPECT_EQ(cluster_->ask(primary, {"ACL", "SETUSER", "default", "-psync", "-sync"}), "OK");
     EXPECT_EQ(cluster_->ask(primary, {"CLIENT", "KILL", "TYPE", "replica"}), "(integer) 1");
     EXPECT_TRUE(eventually([&] {
@@ -79,8 +92,33 @@ class RemoteReplicas : public RemoteCluster {
     }));
   }
   void cut_off_all() const {
-    for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    for (size_t i = 0; i < cluster_->primary_count(); ++i)
       cut_off(replica_of(i));
+  }
+  /// Of the only daemon, at the replica.
+  std::string port_of_reader(size_t replica) const {
+    const std::string told = cluster_->ask(replica, {"CLIENT", "LIST", "TYPE", "normal"});
+    const std::string before = " addr=127.0.0.1:";
+    const auto at = told.find(before);
+    EXPECT_NE(at, std::string::npos) << told;
+    const auto begin = at + before.size();
+    return told.substr(begin, told.find(' ', begin) - begin);
+  }
+  /// The process that has the address has received bytes from this port, and has not read them.
+  static bool has_unread_bytes(const std::string& address, const std::string& from) {
+    const auto hex = [](const std::string& port) {
+      char text[8];
+      std::snprintf(text, sizeof text, ":%04X", std::stoi(port));
+      return std::string(text);
+    };
+    const std::string here = hex(address.substr(address.find(':') + 1)), there = hex(from);
+    std::ifstream connections("/proc/net/tcp");
+    for (std::string line; std::getline(connections, line);) {
+      const auto each = words_of(line.substr(line.find_first_not_of(' ')));
+      if (each.size() > 4 && each[1].ends_with(here) && each[2].ends_with(there))
+        return !each[4].ends_with(":00000000");
+    }
+    return false;
   }
   static nlohmann::json state_of(const remote_machine& at, const std::string& address, bool replica) {
     const auto shown = status(at);
@@ -90,7 +128,7 @@ class RemoteReplicas : public RemoteCluster {
     return "unknown";
   }
   void await_replicas(const remote_machine& at) const {
-    for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    for (size_t i = 0; i < cluster_->primary_count(); ++i)
       EXPECT_TRUE(
           eventually([&] { return state_of(at, cluster_->address(replica_of(i)), true) == "ready"; }));
   }
@@ -225,6 +263,62 @@ TEST_F(RemoteReplicas, AReplicaThatHasNotHeardOfAClearBringsNothingBack) {
   loads_all(*b, all);
 }
 
+// ---- replicas whose values are damaged ----
+
+TEST_F(RemoteReplicas, DamageAtAReplicaIsCountedAndItsPrimaryIsRead) {
+  start_pair();
+  const auto flip = [this](resp_client by) { // a bit of each value behind its header
+    EXPECT_EQ(by.call({"EVAL",
+                       "for _, k in ipairs(redis.call('keys', ARGV[1])) do "
+                       "redis.call('setbit', k, 4000, 1 - redis.call('getbit', k, 4000)) end return 1",
+                       "0", object_keys}),
+              "(integer) 1");
+    return by;
+  };
+  const std::string kinds[] = {"", "encrypt = true\n"};
+  const auto all = singles(1, 6);
+  std::vector<std::unique_ptr<remote_machine>> readers;
+  std::vector<uint16_t> ports;
+  for (const std::string& more : kinds) {
+    store_all(*machine(test_space(), more), all);
+    ports.push_back(test::free_port());
+    readers.push_back(std::make_unique<remote_machine>(
+        daemon_options{.metrics = "127.0.0.1:" + std::to_string(ports.back()),
+                       .more = cluster_section("demotion = \"write_through\"\n" + more)}));
+    readers.back()->await_store();
+    await_replicas(*readers.back());
+  }
+  EXPECT_EQ(stored(), 12);
+  EXPECT_EQ(flip(resp_client(cluster_->socket(0))).call({"WAIT", "1", "0"}), "(integer) 1")
+      << "the replica has the damaged ones";
+  cut_off(1);
+  flip(resp_client(cluster_->socket(0)));
+  for (size_t i = 0; i < readers.size(); ++i) {
+    const remote_machine& b = *readers[i];
+    ASSERT_TRUE(finds_all(b, all));
+    loads_all(b, all);
+    const auto shown = status(b);
+    EXPECT_EQ(shown["replica_reads"]["damaged"], 6) << shown;
+    EXPECT_EQ(shown["replica_reads"]["read"], 0) << shown;
+    EXPECT_EQ(shown["replica_reads"]["asked_primary"], 0) << shown;
+    EXPECT_TRUE(shown["misses"].empty()) << shown;
+    const std::string notice = shown["notice"];
+    EXPECT_NE(notice.find("6 objects were not as they were written at a replica"), std::string::npos)
+        << notice;
+    EXPECT_NE(notice.find(", at " + cluster_->address(1) + ": "), std::string::npos) << notice;
+    EXPECT_EQ(test::number_behind(test::scrape(ports[i]),
+                                  "terrace_remote_replica_reads_total{group=\"default\",answer=\"damaged\"}"),
+              6);
+    EXPECT_NE(terrace(b.daemon, {"remote", "status"})
+                  .out.find("; 0 objects from replicas, 6 from their primaries instead (6 damaged)"),
+              std::string::npos);
+    EXPECT_EQ(stored(), 12) << "the primary's values are right, and stay";
+    for (const auto& each : all)
+      chill(b, each);
+    loads_all(b, all);
+  }
+}
+
 // ---- replicas that end ----
 
 TEST_F(RemoteReplicas, AReplicaThatEndsIsReadAgainOnceItIsBack) {
@@ -307,6 +401,58 @@ TEST_F(RemoteReplicas, AFailoverUnderLoadChangesTheRolesOfNodes) {
   EXPECT_TRUE(eventually([&] { return connections(lost) == 2; })) << "one of each";
 }
 
+TEST_F(RemoteReplicas, WhatAReplicaWasAskedForBeforeItWasPromotedIsRead) {
+  cluster_.emplace(redis_cluster::shape{.replicas = redis_cluster::primaries,
+                                        .options = {"--repl-ping-replica-period", "1"},
+                                        .node_timeout_ms = "60000"}); // nobody else is promoted
+  await_lists();
+  remote_machine b({.more = cluster_section()});
+  b.await_store();
+  await_replicas(b);
+  const auto lacks = [this](size_t node, const char* what) { return cluster_->keys(node, what).empty(); };
+  auto all = singles(1, 12);
+  store_all(b, all);
+  await_copies();
+  size_t demoted = 0; // two tokens are at two nodes at most
+  while (!lacks(demoted, "terrace/t1/epoch/*"))
+    ++demoted;
+  const size_t promoted = replica_of(demoted);
+  ASSERT_LT(demoted, redis_cluster::primaries);
+  const std::vector<digest>* wanted = nullptr; // it is there
+  for (const auto& each : all) {
+    const int64_t before = gets(promoted);
+    chill(b, each);
+    EXPECT_EQ(b.client->load_and_check(each), 1U);
+    if (gets(promoted) != before)
+      wanted = &each;
+  }
+  ASSERT_NE(wanted, nullptr);
+  chill(b, *wanted);
+  const std::string connection = port_of_reader(promoted);
+  ASSERT_EQ(cluster_->ask(promoted, {"CLUSTER", "FAILOVER", "TAKEOVER"}), "OK");
+  ASSERT_TRUE(eventually([&] {
+    return cluster_->ask(demoted, {"INFO", "replication"}).find("role:slave") != std::string::npos;
+  }));
+  ASSERT_TRUE(test::suspend(cluster_->pid(promoted)));
+  uint32_t loaded = 0;
+  std::thread load([&] { loaded = b.client->load_and_check(*wanted); });
+  EXPECT_TRUE(eventually([&] { return has_unread_bytes(cluster_->address(promoted), connection); }));
+  tester other(b.daemon.socket());
+  EXPECT_TRUE(
+      eventually([&] { // what is asked of the former primary is redirected, and the slots are told anew
+        for (const auto& unknown : singles(500, 12))
+          EXPECT_EQ(other.lookup(unknown).found_chunks, 0U);
+        return state_of(b, cluster_->address(promoted), false) != "unknown";
+      }));
+  ASSERT_EQ(::kill(cluster_->pid(promoted), SIGCONT), 0);
+  load.join();
+  EXPECT_EQ(loaded, 1U);
+  EXPECT_TRUE(status(b)["misses"].empty()) << status(b);
+  EXPECT_TRUE(eventually([&] { return state_of(b, cluster_->address(promoted), false) == "ready"; }));
+  EXPECT_TRUE(eventually([&] { return state_of(b, cluster_->address(demoted), true) == "ready"; }));
+  EXPECT_TRUE(eventually([&] { return connections(promoted) == 3; })) << "that of the replica has ended";
+}
+
 TEST_F(RemoteReplicas, ReadsNeedNoMoreRightsThanDocumented) {
   const std::vector<std::string> rights{"--user",         "kv",      "on",      ">hunter2", "~terrace/*",
                                         "+hello",         "+auth",   "+exists", "+get",     "+set",
@@ -334,6 +480,61 @@ TEST_F(RemoteReplicas, ReadsNeedNoMoreRightsThanDocumented) {
   ASSERT_TRUE(c.daemon.await_log("with reads=replicas READONLY"));
   ASSERT_TRUE(finds_all(c, later));
   loads_all(c, later);
+}
+
+// ---- with TLS ----
+
+class RemoteReplicasTls : public RemoteReplicas {
+ protected:
+  void SetUp() override {
+    RemoteReplicas::SetUp();
+    if (IsSkipped())
+      return;
+    if (!test::certificate_authority::installed())
+      GTEST_SKIP() << "no openssl on this machine; install the package `openssl`";
+    authority_.emplace(folder_.path());
+    scheme_ = "cluster+tls://";
+    address_options_ = "?name=cache.test&reads=replicas";
+    auto of_nodes = authority_->issue("nodes", "DNS:cache.test");
+    start_pair({"--tls-cert-file", of_nodes.certificate, "--tls-key-file", of_nodes.key, "--tls-ca-cert-file",
+                authority_->file(), "--tls-auth-clients", "no"},
+               true);
+  }
+  std::string trust() const { return "tls_ca_file = \"" + authority_->file() + "\"\n"; }
+
+  std::optional<test::certificate_authority> authority_;
+};
+
+TEST_F(RemoteReplicasTls, PayloadsAreReadFromReplicasThatHaveTheNameOfTheAddress) {
+  auto a = machine(test_space(), trust()), b = machine(test_space(), trust());
+  auto all = singles(1, 6);
+  store_all(*a, all);
+  await_copies();
+  await_replicas(*b);
+  ASSERT_TRUE(finds_all(*b, all));
+  const int64_t of_primary = gets(0), of_replica = gets(1);
+  loads_all(*b, all);
+  EXPECT_EQ(gets(1) - of_replica, 6);
+  EXPECT_EQ(gets(0), of_primary);
+  EXPECT_TRUE(status(*b)["misses"].empty()) << status(*b);
+}
+
+TEST_F(RemoteReplicasTls, AReplicaWithAnotherNameIsNotRead) {
+  auto other = authority_->issue("other", "DNS:other.test");
+  EXPECT_EQ(
+      cluster_->ask(1, {"CONFIG", "SET", "tls-cert-file", other.certificate, "tls-key-file", other.key}),
+      "OK");
+  remote_machine a({.more = cluster_section("demotion = \"write_through\"\n" + trust())});
+  a.await_store();
+  EXPECT_TRUE(a.daemon.await_log("does not read from a replica: the node at " + cluster_->address(1)));
+  EXPECT_TRUE(a.daemon.await_log("the server's certificate is not for \"cache.test\""));
+  auto all = singles(1, 6);
+  store_all(a, all);
+  for (const auto& each : all)
+    chill(a, each);
+  loads_all(a, all);
+  EXPECT_EQ(status(a)["state"], "ready");
+  EXPECT_TRUE(status(a)["misses"].empty()) << status(a);
 }
 
 } // namespace

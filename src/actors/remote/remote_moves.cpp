@@ -132,7 +132,7 @@ void remote_store::begin_steps(const transfer_ptr& all) {
       if (part == 0) { // the others are in the same slot
         at = all->writes ? node_of(*next) : reader_of(*next);
         if (at != nullptr && at->is_replica())
-          at_replica = std::make_shared<replica_read>(replica_read{.left = parts});
+          at_replica = std::make_shared<replica_read>(replica_read{.node = at->number, .left = parts});
       }
       next->at_replica = at_replica;
       if (!enqueue(next, at))
@@ -428,8 +428,11 @@ void remote_store::finish_read(step_ptr done, const remote::finished_command& fi
   const bool absent = finished.result == command_result::absent;
   if (finished.result != command_result::done ||
       (done->stored != done->bytes && !remote::has_length(done->header, done->stored, expected_of(*done)))) {
-    if (done->at_replica)
+    if (done->at_replica) {
+      if (!absent)
+        done->at_replica->damage = "a value of another length was found";
       return settle_at_replica(std::move(done), false);
+    }
     with_.counts->missed(absent ? metrics::remote_miss::absent : metrics::remote_miss::other_length);
     return reject(*done, absent);
   }
@@ -453,8 +456,12 @@ void remote_store::settle_read(const step_ptr& done,
                                const tl::expected<uint64_t, remote::rejected_value>& verified) {
   if (verified)
     done->of->generations[done->object] = *verified;
-  if (done->at_replica)
+  if (done->at_replica) {
+    if (!verified && verified.error().fault !=
+                         remote::value_fault::other_part) // one that lags may have parts of two writers
+      done->at_replica->damage = verified.error().text;
     return settle_at_replica(done, verified.has_value());
+  }
   if (!verified) {
     ++refused_values_;
     with_.counts->missed(static_cast<metrics::remote_miss>(
@@ -486,7 +493,7 @@ void remote_store::settle_at_replica(step_ptr done, bool delivered) {
   if (--all.left != 0)
     return;
   const bool failed = all.failed;
-  with_.counts->read_at_replica(!failed);
+  note_read(all);
   const transfer_ptr of = done->of;
   const uint64_t parts = remote::parts_of(done->moved().place.payload_bytes, bytes_of_each());
   node* primary = failed ? node_of(*done) : nullptr;
@@ -501,6 +508,20 @@ void remote_store::settle_at_replica(step_ptr done, bool delivered) {
   }
   if (primary != nullptr)
     pump(*primary);
+}
+
+/// A damaged copy is told: it is read and refused again and again, and nobody repairs it but who has the server.
+void remote_store::note_read(const replica_read& at_replica) {
+  using metrics::replica_answer;
+  if (at_replica.damage.empty())
+    return with_.counts->replica_answered(at_replica.failed ? replica_answer::asked_primary
+                                                            : replica_answer::read);
+  with_.counts->replica_answered(replica_answer::damaged);
+  const auto at = nodes_.find(at_replica.node);
+  with_.service->set_notice(
+      std::to_string(with_.counts->replica_answers_of(replica_answer::damaged)) +
+      " objects were not as they were written at a replica, and were read from its primary; the last" +
+      (at == nodes_.end() ? std::string() : ", at " + at->second->address.text) + ": " + at_replica.damage);
 }
 
 /// The connection to its node has ended, or there is none.

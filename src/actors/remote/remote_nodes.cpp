@@ -1,4 +1,4 @@
-// The connections of a remote store: to its server, or to the primaries of its cluster, and to those who tell where these are.
+// The connections of a remote store: to its server, or to the nodes of its cluster.
 #include "actors/remote/remote_store.hpp"
 
 #include "base/random_id.hpp"
@@ -58,16 +58,6 @@ std::unique_ptr<remote::value_cipher> cipher_of(const remote::realm& names) {
   return std::make_unique<remote::value_cipher>(names.cipher_key(), random_bytes());
 }
 
-void complete(remote::slot_range& range, const std::string& asked) {
-  range.primary = remote::completed_address(range.primary, asked);
-  for (std::string& replica : range.replicas)
-    replica = remote::completed_address(replica, asked);
-}
-
-bool same_place(const remote::store_address& one, const remote::store_address& other) {
-  return one.length == other.length && std::memcmp(&one.bytes, &other.bytes, sizeof one.bytes) == 0;
-}
-
 } // namespace
 
 remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
@@ -75,7 +65,7 @@ remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
       own_names_(
           with_.plan.names.with_key(random_bytes())), // nobody else derives these, and they end with this run
       cipher_(cipher_of(with_.plan.names)), random_(random_entry_key_salt().first),
-      run_(random_()), guides_{.link = valkey_link(callbacks_of(
+      run_(random_()), guides_{.link = make_valkey_link(callbacks_of(
                                    first_link_tag, patience_of(with_.plan),
                                    [this](const remote::finished_command& told) { on_guided(told); })),
                                .all = with_.plan.address.guides} {
@@ -152,7 +142,7 @@ remote_store::node* remote_store::node_at(const std::string& address, bool as_re
   if (!parsed || parsed->length == 0)
     return nullptr;
   for (const auto& [number, known] : nodes_)
-    if (!known->leaves && known->is_replica() == as_replica && same_place(known->address, *parsed))
+    if (!known->leaves && known->is_replica() == as_replica && known->address.same_place(*parsed))
       return known.get();
   if (nodes_.size() >= (as_replica ? nodes_max_with_replica : nodes_max))
     return nullptr;
@@ -307,7 +297,7 @@ void remote_store::close(node& lost, const std::string& why) {
   for (store_link* link : lost.links())
     link->end();
   if (!in_cluster())
-    guides_.link.end();
+    guides_.link->end();
   if (!lost.is_replica())
     book_.forget_all();
   for (const auto& [of, space] : all_tokens())
@@ -328,17 +318,17 @@ void remote_store::close(node& lost, const std::string& why) {
 void remote_store::lose(node& lost) {
   const auto idle = [](const store_link* link) { return link->idle(); };
   if (lost.now != phase::closing || !std::ranges::all_of(lost.links(), idle) ||
-      (!in_cluster() && !guides_.link.idle()))
+      (!in_cluster() && !guides_.link->idle()))
     return;
   lost.now = phase::down;
   const bool refused =
       std::exchange(lost.refused, false) ||
       std::ranges::any_of(lost.links(), [](const store_link* link) { return link->refused(); }) ||
-      (!in_cluster() && guides_.link.refused());
+      (!in_cluster() && guides_.link->refused());
   for (store_link* link : lost.links())
     link->forget();
   if (!in_cluster())
-    guides_.link.forget();
+    guides_.link->forget();
   for (lane* each : {&lost.reads, &lost.writes}) {
     each->window.restart();
     each->waiting_bytes = 0;
@@ -379,14 +369,16 @@ void remote_store::on_told(node& by, const remote::finished_command& finished) {
 
 /// Begins what there is room for, sends and receives.
 void remote_store::pump() {
-  if (guides_.leaves && guides_.link.idle())
+  if (guides_.leaves && guides_.link->idle())
     after_guide();
-  guides_.link.pump(nullptr);
+  guides_.link->pump(nullptr);
   for (const auto& [number, each] : nodes_)
     pump(*each);
 }
 
 void remote_store::pump(node& with) {
+  if (with.leaves && with.ready() && !ends_its_reads(with))
+    close(with, without_slots);
   if (with.now == phase::closing)
     return lose(with);
   take_invalidated(with);
@@ -429,7 +421,7 @@ void remote_store::on_io_done(const runtime::io_done& done) {
 void remote_store::on_node_done(const runtime::io_done& done) {
   const uint64_t link = (done.tag - first_link_tag) / store_link::tags;
   if (link == 0) {
-    guides_.link.on_io_done(done.tag, done.result);
+    guides_.link->on_io_done(done.tag, done.result);
     return pump();
   }
   auto of = nodes_.find((link - 1) / links_of_node);
@@ -455,241 +447,6 @@ void remote_store::on_node_done(const runtime::io_done& done) {
 void remote_store::erase_left() {
   std::erase_if(nodes_,
                 [](const auto& each) { return each.second->leaves && each.second->now == phase::down; });
-}
-
-// ---- who tells where the server is, or the slots are ----
-
-/// One after the other is asked, until one tells.
-void remote_store::ask_guides() {
-  guides_.asks = true;
-  guides_.again = false;
-  guides_.tried = 0;
-  if (in_cluster()) { // those that are in service know best
-    std::vector<remote::store_address> all;
-    for (const auto& [number, each] : nodes_)
-      if (each->ready() && !each->is_replica())
-        all.push_back(each->address);
-    std::ranges::shuffle(all, random_);
-    if (auto best = nodes_.find(std::exchange(guides_.best, UINT64_MAX));
-        best != nodes_.end() && best->second->ready())
-      all.insert(all.begin(), best->second->address);
-    for (const remote::store_address& named : with_.plan.address.guides)
-      if (std::ranges::none_of(all, [&](const auto& other) { return same_place(other, named); }))
-        all.push_back(named);
-    guides_.all = std::move(all);
-    guides_.next = 0;
-  }
-  ask_guide();
-}
-
-void remote_store::ask_guide() {
-  guides_.failure = "it does not tell";
-  guides_.leaves = guides_.refused = false;
-  remote::store_credentials with = with_.plan.credentials;
-  if (!in_cluster())
-    with.login = with.of_sentinels;
-  guides_.link.connect(guides_.all[guides_.next], with);
-  if (guides_.leaves && guides_.link.idle())
-    after_guide(); // it has failed at once
-}
-
-void remote_store::on_guide_ready() {
-  if (in_cluster())
-    guides_.link.server()->slots(0);
-  else
-    guides_.link.server()->primary(0, with_.plan.address.primary);
-}
-
-void remote_store::on_guided(const remote::finished_command& told) {
-  const remote::store_address& guide = guides_.all[guides_.next];
-  if (told.result == command_result::refused) {
-    guides_.refused = true;
-    return leave_guide(told.why.text);
-  }
-  if (in_cluster()) {
-    auto ranges = told.slots;
-    for (remote::slot_range& range : ranges)
-      complete(range, guide.text);
-    if (ranges.empty())
-      return leave_guide("it knows no node that has slots");
-    if (std::ranges::none_of(ranges, [](const remote::slot_range& range) {
-          return remote::parse_store_address(range.primary).has_value();
-        }))
-      return leave_guide("it names no node by a numeric address: set cluster-preferred-endpoint-type ip");
-    slots_ = remote::slot_map(ranges);
-    return leave_guide({});
-  }
-  if (told.result == command_result::absent)
-    return leave_guide("it watches no primary of the name " + with_.plan.address.primary +
-                       ": check the name behind the last '/' of address");
-  auto address = remote::parse_store_address(told.text);
-  if (!address || address->at_path())
-    return leave_guide("it names no address and port");
-  node& server = *nodes_.begin()->second;
-  if (!same_place(server.address, *address))
-    with_.log("uses the server at " + told.text + ", as its sentinel at " + guide.text + " tells");
-  if (!with_.plan.address.name.empty())
-    address->name = with_.plan.address.name;
-  address->text = told.text + " (" + with_.plan.address.text + ")";
-  server.address = std::move(*address);
-  leave_guide({});
-}
-
-void remote_store::leave_guide(const std::string& why) {
-  guides_.failure = why;
-  guides_.leaves = true;
-  guides_.link.end();
-}
-
-/// Its connection has ended.
-void remote_store::after_guide() {
-  guides_.leaves = false;
-  guides_.refused |= guides_.link.refused();
-  guides_.link.forget();
-  if (guides_.failure.empty()) {
-    guides_.asks = false;
-    return in_cluster() ? use_map() : connect_to_server(*nodes_.begin()->second);
-  }
-  const std::string of_last = guides_.all[guides_.next].text + ": " + guides_.failure;
-  guides_.next = (guides_.next + 1) % guides_.all.size();
-  if (++guides_.tried != guides_.all.size())
-    return ask_guide();
-  guides_.asks = false;
-  no_guide_tells(of_last);
-}
-
-void remote_store::no_guide_tells(const std::string& why) {
-  if (!in_cluster())
-    return close(*nodes_.begin()->second, "no sentinel tells where it is; the sentinel at " + why);
-  if (!serving()) {
-    const std::string all =
-        "the cluster at " + with_.plan.address.text + ": no node tells its slots; the node at " + why;
-    with_.service->stops(all);
-    if (std::exchange(warned_, all) != all)
-      with_.warn("is out of service: " + all);
-  }
-  const auto now = nodes_now();
-  using trial = remote::breaker::trial;
-  if (guides_.breaker.now() == remote::breaker::state::half_open)
-    guides_.breaker.trial_failed(guides_.refused ? trial::refused : trial::no_answer, now, random_());
-  else
-    guides_.breaker.failed(now, random_());
-  after(guides_.breaker.retry_at() - now, map_timer);
-}
-
-// ---- clusters ----
-
-/// The slots may have other owners. Many machines do not ask at once.
-void remote_store::want_map() {
-  if (guides_.asks) {
-    guides_.again = true;
-    return;
-  }
-  if (guides_.breaker.now() == remote::breaker::state::open)
-    return; // all are asked again when its pause is over
-  const auto now = nodes_now();
-  const auto next = guides_.told_at + between_maps;
-  if (next <= now)
-    return ask_guides();
-  guides_.asks = true;
-  after(next - now + std::chrono::microseconds(random_() % 50'000), map_timer);
-}
-
-/// No node has a slot, or one does not serve: nobody tells when that is over. Returns false if the slots were told lately.
-bool remote_store::doubt_map() {
-  if (!in_cluster() || guides_.asks || nodes_now() - guides_.told_at < between_doubts)
-    return false;
-  want_map();
-  return true;
-}
-
-void remote_store::use_map() {
-  const auto now = nodes_now();
-  guides_.told_at = now;
-  if (guides_.breaker.now() == remote::breaker::state::half_open)
-    guides_.breaker.trial_succeeded(now);
-  if (!std::exchange(warned_, {}).empty())
-    with_.log("knows the slots of its cluster again");
-  const auto tokens = all_tokens();
-  std::vector<node*> owners_of_tokens;
-  for (const auto& [of, space] : tokens)
-    owners_of_tokens.push_back(node_of(of->key));
-  std::vector<node*> primaries, owners(remote::cluster_slots, nullptr);
-  for (const std::string& address : slots_.primaries())
-    primaries.push_back(node_at(address));
-  for (const auto& [number, each] : nodes_)
-    each->slots = 0;
-  for (uint32_t slot = 0; slot < remote::cluster_slots; ++slot)
-    if (auto owner = slots_.owner(static_cast<uint16_t>(slot)); owner && primaries[*owner] != nullptr) {
-      owners[slot] = primaries[*owner];
-      ++owners[slot]->slots;
-    }
-  use_replicas(primaries);
-  const bool changed = owners != owners_;
-  owners_ = std::move(owners);
-  if (changed)
-    book_.forget_all();
-  for (const auto& [number, each] : nodes_)
-    if (each->slots == 0 && !std::exchange(each->asked, false) && !each->leaves) {
-      each->leaves = true;
-      if (each->now != phase::down)
-        close(*each, "it has no slots any more");
-    }
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const auto& [of, space] = tokens[i];
-    if (node_of(of->key) == owners_of_tokens[i])
-      continue;
-    of->token.ask_again();
-    prepare(space);
-  }
-  tell_state();
-  if (guides_.again)
-    want_map();
-}
-
-void remote_store::ask_for_replicas_later() {
-  after(between_replicas + std::chrono::milliseconds(random_() % 2'000), replicas_timer);
-}
-
-/// A replica that a failover has made a primary, or the reverse, becomes another node: its former connections end.
-void remote_store::use_replicas(const std::vector<node*>& primaries) {
-  for (const auto& [number, each] : nodes_)
-    each->replicas.clear();
-  for (size_t i = 0; i < primaries.size() && with_.plan.address.reads_replicas; ++i) {
-    if (primaries[i] == nullptr || primaries[i]->slots == 0)
-      continue;
-    for (const std::string& address : slots_.replicas_of(i))
-      if (node* replica = node_at(address, true); replica != nullptr) {
-        primaries[i]->replicas.push_back(replica);
-        replica->slots = primaries[i]->slots;
-      }
-  }
-}
-
-/// The server is no longer the one that the address means.
-bool remote_store::lost_its_server(const remote::finished_command& told) const {
-  const bool by_sentinels = with_.plan.address.at == remote::store_address::kind::sentinels;
-  return told.result == command_result::refused && !in_cluster() &&
-         (told.redirected || (by_sentinels && told.why.code == errc::unsupported));
-}
-
-/// The node that has the key instead. Null: the command was not redirected, or to one that cannot be asked now.
-remote_store::node* remote_store::redirected(const node& from, const remote::finished_command& told,
-                                             uint32_t hops) {
-  if (told.cluster_down && doubt_map())
-    for (const auto& [of, space] : all_tokens())
-      if (of->read_at == from.number)
-        of->token.ask_again(); // another node may have its slot, and tell others of a clear
-  if (!told.redirected || !in_cluster())
-    return nullptr;
-  if (!told.redirected->once) {
-    guides_.best = from.number;
-    want_map();
-  }
-  node* to = node_at(remote::completed_address(told.redirected->address, from.address.text));
-  if (to != nullptr)
-    to->asked = true;
-  return to != nullptr && to->ready() && hops < hops_max ? to : nullptr;
 }
 
 } // namespace terrace::actors

@@ -30,14 +30,13 @@
 // of 16-bit floats before they are encrypted; what comes compressed is always expanded. All that is done here, one value after the other and
 // `values_bytes` in a turn, so that no answer and no timer of a connection waits for long.
 //
-// remote_store.cpp has the actor, remote_nodes.cpp the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has,
-// remote_epochs.cpp spaces and clears, and remote_operation.cpp what operators ask.
+// remote_store.cpp has the actor and what operators ask of it, remote_nodes.cpp the connections, remote_cluster.cpp who tells where these go, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has,
+// remote_epochs.cpp spaces and clears, and store_inspector.cpp what operators ask of a store over connections of their own.
 #pragma once
 
 #include "actors/interfaces.hpp"
 #include "actors/remote/remote_plan.hpp"
 #include "actors/remote/store_link.hpp"
-#include "actors/remote/valkey_link.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "metrics/remote_probe.hpp"
 #include "metrics/tier_probe.hpp"
@@ -138,10 +137,11 @@ class remote_store {
   static constexpr size_t nodes_max = 1'024;
   static constexpr size_t nodes_max_with_replica = nodes_max / 2; ///< of which the rest is kept for primaries
   /// Encrypted or decrypted in a turn: 0.1 to 0.2 ms, as the kernel takes to copy a piece of a connection.
-  static constexpr size_t values_bytes = valkey_link::piece_bytes;
+  static constexpr size_t values_bytes = store_link::piece_bytes;
   static constexpr size_t bytes_of_a_value = 4'096; ///< take as long as beginning a value
   static constexpr size_t times_to_compress = 3;    ///< it takes as long as encrypting a byte
-  static constexpr uint32_t hops_max = 4;           ///< of one command that is redirected
+  static constexpr const char* without_slots = "it has no slots any more";
+  static constexpr uint32_t hops_max = 4; ///< of one command that is redirected
 
   remote_store(self_pointer self, remote_store_arguments arguments);
 
@@ -224,8 +224,10 @@ class remote_store {
   /// The parts of an object that are read from a replica. They wait for one another: the primary, if it is asked, is asked for all, so no
   /// object consists of parts of two nodes, one of which may lag behind the other.
   struct replica_read {
+    uint64_t node = 0; ///< its number
     size_t left = 0;
     bool failed = false;
+    std::string damage{}; ///< what was expected and what the replica had; empty: nothing was wrong
   };
   /// One command to the store.
   struct step {
@@ -265,6 +267,7 @@ class remote_store {
     uint64_t waiting_bytes = 0;
     std::deque<step_ptr> sent; ///< in the order in which they were asked for
     uint64_t bytes_under_way() const { return waiting_bytes + window.in_flight(); }
+    bool has_steps() const { return !waiting.empty() || !sent.empty(); }
     bool room() {
       return !waiting.empty() && link->ready() && link->server()->has_room(2) &&
              window.has_room(waiting.front()->bytes);
@@ -306,7 +309,7 @@ class remote_store {
   };
   /// Who tells where the server is, or who has which slots: sentinels, or nodes of the cluster.
   struct guides {
-    valkey_link link;
+    std::unique_ptr<store_link> link;
     std::vector<remote::store_address> all;
     size_t next = 0;
     size_t tried = 0; ///< in this attempt
@@ -364,6 +367,7 @@ class remote_store {
   void use_map();
   void ask_for_replicas_later();
   void use_replicas(const std::vector<node*>& primaries);
+  bool ends_its_reads(const node& leaving) const;
   std::vector<std::pair<token_state*, space_state_ptr>> all_tokens();
   bool lost_its_server(const remote::finished_command& told) const;
   node* redirected(const node& from, const remote::finished_command& told, uint32_t hops);
@@ -398,6 +402,7 @@ class remote_store {
   void settle_read(const step_ptr& done, const tl::expected<uint64_t, remote::rejected_value>& verified);
   void refused_by_replica(node& of, step_ptr done, const remote::finished_command& finished);
   void settle_at_replica(step_ptr done, bool delivered);
+  void note_read(const replica_read& at_replica);
   void unanswered(step_ptr lost);
   void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
@@ -478,5 +483,14 @@ class remote_store {
 /// Spawns it at `home`; it connects at once.
 remote_store_actor spawn_remote_store(caf::actor_system& system, const runtime::home& home,
                                       remote_store_arguments arguments);
+
+/// What an operator asks about, by one request (store_inspector.cpp).
+struct inspected_store {
+  remote_plan plan;       ///< its address is that of the server, unless the store is a cluster
+  remote::slot_map slots; ///< of the cluster
+};
+
+store_inspector_actor spawn_store_inspector(caf::actor_system& system, const runtime::home& home,
+                                            inspected_store store);
 
 } // namespace terrace::actors

@@ -1,6 +1,10 @@
-#include "actors/remote/store_inspector.hpp"
-
-#include "actors/remote/store_link.hpp"
+// STORE INSPECTOR: asks a remote store for an operator: whether it can be used, step by step, or which values clears have left
+// behind. It has connections of its own, one to each node of a cluster, so that it proves what the daemon's connections need and delays none of them. One for
+// each request; it ends with the answer.
+//
+// A sweep asks for a bounded number of keys in a second, and holds no worker meanwhile. It reads all tokens of clears after it has
+// seen the values that it removes, so it removes none that any machine finds (remote/stale_values.hpp).
+#include "actors/remote/remote_store.hpp"
 #include "base/random_id.hpp"
 #include "remote/stale_values.hpp"
 #include "runtime/answer.hpp"

@@ -25,6 +25,8 @@ class store_link {
  public:
   static constexpr std::chrono::milliseconds connects_within{1'000}, greets_within{5'000};
   static constexpr uint64_t tags = 1 << 20; ///< of operations in the ring, from `first_tag` on
+  /// A server's connection moves so much at a time: a question of another one waits no longer than the kernel copies it.
+  static constexpr uint64_t piece_bytes = 256 << 10;
 
   struct callbacks {
     uint64_t first_tag = 0;
@@ -71,6 +73,8 @@ class store_link {
   callbacks call_;
 };
 
+/// The link to a Valkey or Redis server (valkey_link.cpp).
+std::unique_ptr<store_link> make_valkey_link(store_link::callbacks call);
 /// The link to a bucket (s3_link.cpp). Precondition: remote::knows_buckets().
 std::unique_ptr<store_link> make_s3_link(store_link::callbacks call);
 /// The link to a plugin, which is a process (plugin_link.cpp).

@@ -1,7 +1,7 @@
 // The requests of one command: a question or a read that is late is sent a second time, the first answer counts, and nothing of the other
 // one does.
+#include "link_fixture.hpp"
 #include "remote/hedging.hpp"
-#include "s3_fixture.hpp"
 
 #include <poll.h>
 

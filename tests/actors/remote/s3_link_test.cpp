@@ -1,5 +1,5 @@
 // The link to a bucket against a store of ours that fails as it is told, with a poll loop in place of the ring.
-#include "s3_fixture.hpp"
+#include "link_fixture.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -38,13 +38,20 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
   auto address = text(state.address), prefix = text(state.prefix), name = text(state.state);
   auto reason = text(state.reason), notice = text(state.notice), policy = text(memory.policy);
   auto server = text(state.server), version = text(state.version), refused = text(state.memory_refused);
+  const auto hedges =
+      state.hedges ? wire::CreateRemoteHedges(body, state.hedges->sent, state.hedges->won) : 0;
+  const auto replica_reads =
+      state.replica_reads
+          ? wire::CreateRemoteReplicaReads(body, state.replica_reads->read,
+                                           state.replica_reads->asked_primary, state.replica_reads->damaged)
+          : 0;
   return wire::CreateRemoteState(
       body, address, prefix, name, static_cast<uint64_t>(state.since.count()), reason, notice, warnings,
       server, version, state.told, state.answers, static_cast<uint64_t>(state.mean_answer.count()),
       static_cast<uint64_t>(state.slowest_answer.count()), state.read_bytes, state.written_bytes,
       body.CreateVector(misses), state.memory.has_value(), memory.used_bytes, memory.max_bytes, policy,
       refused, nodes.empty() ? 0 : body.CreateVector(nodes), state.encrypted, state.compressed,
-      state.stored_bytes);
+      state.stored_bytes, hedges, replica_reads);
 }
 
 } // namespace
