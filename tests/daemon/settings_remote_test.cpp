@@ -92,12 +92,12 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {"[[remote]]\naddress = \"cluster://10.0.0.7:6379?reads=any\"\n",
        "remote[0].address is \"cluster://10.0.0.7:6379?reads=any\""},
       {"[[remote]]\naddress = \"cluster://10.0.0.7:6379?reads=any\"\n",
-       "expected replicas behind reads=; write cluster://10.0.0.7:6379?reads=replicas"},
+       "expected replicas behind reads=; fix: write cluster://10.0.0.7:6379?reads=replicas"},
       {"[[remote]]\naddress = \"10.0.0.7:6379?reads=replicas\"\n", "only clusters have reads="},
       {"[[remote]]\naddress = \"cluster://10.0.0.7\"\n",
        "remote[0].address is \"cluster://10.0.0.7\"; expected the numeric addresses of some nodes of a "
        "cluster, at "
-       "most 16; write them as in cluster://10.0.0.7:6379,10.0.0.8:6379"},
+       "most 16; fix: write them as in cluster://10.0.0.7:6379,10.0.0.8:6379"},
       {"[[remote]]\naddress = \"cluster://10.0.0.7:6379\"\ntls_ca_file = \"/ca.pem\"\n", "cluster+tls://"},
       {at + "sentinel_password_file = \"/s\"\n", "but the address names no sentinels"},
       {at + "sentinel_password_file = \"s\"\n", "an absolute path"},

@@ -297,7 +297,7 @@ TEST_F(RemoteReplicas, DamageAtAReplicaIsCountedAndItsPrimaryIsRead) {
     const remote_machine& b = *readers[i];
     ASSERT_TRUE(finds_all(b, all));
     loads_all(b, all);
-    const auto shown = status(b);
+    auto shown = status(b);
     EXPECT_EQ(shown["replica_reads"]["damaged"], 6) << shown;
     EXPECT_EQ(shown["replica_reads"]["read"], 0) << shown;
     EXPECT_EQ(shown["replica_reads"]["asked_primary"], 0) << shown;

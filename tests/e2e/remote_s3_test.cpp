@@ -463,7 +463,7 @@ TEST_F(LateBucket, AReadThatHangsIsServedByASecondRequest) {
   EXPECT_EQ(b_->client->load_and_check(chain_), 1U);
   EXPECT_GE(count_of("terrace_remote_hedges_total"), 1);
   EXPECT_GE(count_of("terrace_remote_hedges_won_total"), 1);
-  const auto shown = answer_of(b_->daemon, {"remote", "status"})["remotes"].at(0);
+  auto shown = answer_of(b_->daemon, {"remote", "status"})["remotes"].at(0);
   EXPECT_EQ(shown["hedges"]["sent"], count_of("terrace_remote_hedges_total")) << shown;
   EXPECT_EQ(shown["hedges"]["won"], count_of("terrace_remote_hedges_won_total")) << shown;
   const auto text = terrace(b_->daemon, {"remote", "status"}).out;

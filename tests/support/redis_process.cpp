@@ -48,7 +48,8 @@ void redis_process::start(std::vector<std::string> words, const std::string& unt
     throw std::runtime_error("pipe2 failed");
   output_.reset(pipe[0]);
   unique_fd theirs(pipe[1]);
-  ::fcntl(theirs.get(), F_SETFL, O_NONBLOCK); // a replica that connects again and again would wait for a reader
+  ::fcntl(theirs.get(), F_SETFL,
+          O_NONBLOCK); // a replica that connects again and again would wait for a reader
   pid_ = start_program(words, [&] {
     ::dup2(theirs.get(), STDOUT_FILENO);
     ::dup2(theirs.get(), STDERR_FILENO);

@@ -46,7 +46,8 @@ class redis_process {
   void start(std::vector<std::string> words, const std::string& until);
 
   std::string path_;
-  unique_fd output_; ///< nobody reads what it writes once it has started; what the pipe has no room for is lost
+  unique_fd
+      output_; ///< nobody reads what it writes once it has started; what the pipe has no room for is lost
   pid_t pid_ = -1;
 };
 
