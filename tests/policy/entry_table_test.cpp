@@ -70,7 +70,8 @@ TEST(EntryTable, BucketsThatAreMadeAtOnceKeepWhatIsThere) {
   for (uint64_t n = 1; n <= 10'000; ++n)
     ASSERT_EQ(table.find(name(n)), n - 1);
   EXPECT_EQ(table.bytes(), grown.bytes()) << "as many buckets as without";
-  EXPECT_LT(reserved, 100 * 32 + 10'000 / 3 * 4 + 100'000) << "and no more than those before the entries come";
+  EXPECT_LT(reserved, 100 * 32 + 10'000 / 3 * 4 + 100'000)
+      << "and no more than those before the entries come";
   table.reserve(5);
   EXPECT_EQ(table.find(name(7)), 6u);
 }
