@@ -13,7 +13,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -104,8 +103,8 @@ struct client_world {
     size_t in_progress = 0; ///< pins and unpins
     uint64_t kept = 0;      ///< in the model
   };
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool>, pinned> pins; ///< by prompt
-  size_t hinderers = 0; ///< what clients hold for as long as they like, and others wait for
+  std::map<named_object, pinned> pins; ///< by the last object: prompts of several roots may be equal
+  size_t hinderers = 0;                ///< what clients hold for as long as they like, and others wait for
   std::chrono::nanoseconds hindered_until{}; ///< the last of them ended
   bool down = false;                         ///< there is no daemon
   std::function<void(const std::string&)> trace;

@@ -48,10 +48,11 @@ const std::vector<protocol::test::sample_frame>& samples() {
 /// A pin is known to hold what it was told to hold, as long as no other request about it is in progress.
 void simulated_client::pin() {
   prompt of = any_prompt();
-  auto& name = world_.pins[{group_, of.space, of.root, of.chunks, of.tail}];
+  auto& name = world_.pins[objects_of(of).back()];
   world_.model.ends_keep(std::exchange(name.kept, 0));
   ++name.in_progress;
   uint64_t at = world_.model.now();
+  say("pins " + of.text());
   ask(
       kind::pin,
       [&](builder& b) {
@@ -66,14 +67,16 @@ void simulated_client::pin() {
         size_t count =
             std::min((*table)->pinned_chunks(), of.chunks) * world_.pools.size(); // tails: as with leases
         name.kept = world_.model.keeps(std::span(objects).first(count), at);
+        say("holds " + std::to_string(count) + " objects by a pin of " + of.text());
       });
 }
 
 void simulated_client::unpin() {
   prompt of = any_prompt();
-  auto& name = world_.pins[{group_, of.space, of.root, of.chunks, of.tail}];
+  auto& name = world_.pins[objects_of(of).back()];
   world_.model.ends_keep(std::exchange(name.kept, 0));
   ++name.in_progress;
+  say("unpins " + of.text());
   ask(
       kind::unpin,
       [&](builder& b) {
