@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 14> remote_misses{
     "not_ours",   "other_version", "damaged",          "other_object", "other_payload_length",
     "other_part", "wrong_payload", "other_encryption", "not_authentic"};
 
-/// What came of an object that a replica was asked for.
+/// A replica that was asked for an object ends like this.
 enum class replica_answer : uint8_t {
   read,
   asked_primary, ///< it was not there, or the replica was lost or refused

@@ -69,9 +69,13 @@ entry_index entry_table::add(entry_key key) {
   return at;
 }
 
-void entry_table::reserve(size_t entries) {
-  while (entries > buckets_ * entries_per_bucket)
+bool entry_table::reserve(size_t entries, size_t buckets_max) {
+  for (; entries > buckets_ * entries_per_bucket; --buckets_max) {
+    if (buckets_max == 0)
+      return true;
     add_bucket();
+  }
+  return false;
 }
 
 void entry_table::remove(entry_index at) {

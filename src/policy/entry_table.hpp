@@ -96,9 +96,9 @@ class entry_table {
   /// Loads the entry's record into the cache.
   void fetch(entry_index at) const { __builtin_prefetch(&records_[at]); }
 
-  /// Makes the buckets for so many entries, which otherwise come one by one and rehash what is there. No memory but 4 bytes
-  /// for each three entries is taken.
-  void reserve(size_t entries);
+  /// Makes buckets for so many entries, which otherwise come one by one and rehash what is there, but at most `buckets_max`.
+  /// Takes 4 bytes for each. Returns false when all are there.
+  bool reserve(size_t entries, size_t buckets_max);
 
   /// `key` must not be in the table.
   entry_index add(entry_key key);

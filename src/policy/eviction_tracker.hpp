@@ -56,8 +56,9 @@ class eviction_tracker {
   /// Call before many calls with these keys: it loads everything they read into the cache together.
   void expect(std::span<const entry_key> keys) const { table_.fetch(keys); }
 
-  /// Call before so many entries are inserted that are not tracked yet: it makes their buckets at once.
-  void reserve(size_t more) { table_.reserve(table_.size() + more); }
+  /// Call before so many entries are tracked: it makes their buckets, at most `buckets_max` a call. Returns false when all are
+  /// there.
+  bool reserve(size_t entries, size_t buckets_max) { return table_.reserve(entries, buckets_max); }
 
   /// The entry became resident; if it already is, this is a hit. `request` is the request for which it is stored, whose
   /// access is already recorded. Without a request, inserting an entry that is resident in no tier counts as an access.

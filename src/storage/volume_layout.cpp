@@ -4,7 +4,6 @@
 #include "storage/record_block.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace terrace {
 

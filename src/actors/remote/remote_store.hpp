@@ -484,7 +484,7 @@ class remote_store {
 remote_store_actor spawn_remote_store(caf::actor_system& system, const runtime::home& home,
                                       remote_store_arguments arguments);
 
-/// What an operator asks about, by one request (store_inspector.cpp).
+/// An operator asks about this store, by one request (store_inspector.cpp).
 struct inspected_store {
   remote_plan plan;       ///< its address is that of the server, unless the store is a cluster
   remote::slot_map slots; ///< of the cluster

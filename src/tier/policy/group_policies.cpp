@@ -70,7 +70,13 @@ void group_policies::apply(const policy_notes& notes) {
 }
 
 void group_policies::apply_restored(const restored_request& restored) {
-  tracker_.reserve(restored.follow);
+  // The buckets of ten million take some 30 ms, in which the worker would do nothing else. With a part of them each time, all
+  // are there while the table is nearly empty.
+  constexpr size_t buckets_together = 16'384;
+  if (restored.follow != 0)
+    expected_ = tracker_.tracked() + restored.follow;
+  if (expected_ != 0 && !tracker_.reserve(expected_, buckets_together))
+    expected_ = 0;
   apply(restored.found);
 }
 

@@ -104,6 +104,8 @@ class group_policies {
   open_inferences inferences_;
   chain_uses chains_;
   policy_clock clock_;
+  size_t expected_ =
+      0; ///< number of entries, with those that are being restored, for which buckets are made; 0: none
 };
 
 } // namespace terrace
