@@ -18,8 +18,9 @@ enum class miss_reason : uint8_t {
   out_of_service,    ///< it is in a tier that cannot be read now
   not_admitted,      ///< a tier was offered it and did not take it, and no other has it
   left_to_recompute, ///< it is in a tier, and the client computes it sooner than it is read from there
+  pending,           ///< it is in a remote store, and had not come when the lookup's time was over
 };
-inline constexpr size_t miss_reasons = 10;
+inline constexpr size_t miss_reasons = 11;
 
 /// The name of the reason on the wire and in metrics.
 constexpr std::string_view to_string(miss_reason why) {
@@ -34,6 +35,7 @@ constexpr std::string_view to_string(miss_reason why) {
     case miss_reason::out_of_service: return "out_of_service";
     case miss_reason::not_admitted: return "not_admitted";
     case miss_reason::left_to_recompute: return "left_to_recompute";
+    case miss_reason::pending: return "pending";
   }
   return "unknown";
 }

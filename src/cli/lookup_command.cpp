@@ -79,6 +79,7 @@ class lookup_command final : public command {
             {"found_tokens", found.found_tokens},
             {"usable_tokens", found.usable_tokens},
             {"recompute_chunks", found.recompute_chunks},
+            {"pending_chunks", found.pending_chunks},
             {"tiers", runs},
             {"latency_ns", took.count()}};
   }

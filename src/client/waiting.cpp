@@ -96,6 +96,7 @@ result<lookup_result> ticket<lookup_result>::wait(deadline until) {
                         .digests = detail::decode_digests(table),
                         .digest_width = table.digest_width(),
                         .recompute_chunks = table.recompute_chunks(),
+                        .pending_chunks = table.pending_chunks(),
                         .session = {},
                         .tail_tokens = table.tail_tokens(),
                         .cursors = {},

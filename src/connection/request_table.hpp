@@ -69,6 +69,13 @@ class request_table {
   /// Returns the time at which the request ends; nullopt if it is not in flight.
   std::optional<clock::time_point> set_deadline(request_id id, std::chrono::milliseconds after_arrival);
 
+  /// A part of the request, whose outcome the request uses, ends with `errc::deadline` when three quarters of the time that the
+  /// request has left are over, and with the request at the latest. A request has one part at a time. Returns when the part ends;
+  /// nullopt if the request is not in flight or has ended: then the part has not begun.
+  std::optional<clock::time_point> begin_part(request_id id, const context_ptr& part, clock::time_point now);
+  /// The request has what it wanted of its part.
+  void end_part(request_id id);
+
   /// Begins to answer the request. Returns how long it took; nullopt if it needs no answer, because it has
   /// one or is not in flight (its id may have been reused).
   std::optional<clock::duration> answer(request_id id, const context_ptr& context, clock::time_point now);
@@ -91,7 +98,7 @@ class request_table {
   }
 
   struct expiry {
-    bool any = false;                                  ///< some requests ended now, with `errc::deadline`
+    bool any = false; ///< some requests, or parts of them, ended now, with `errc::deadline`
     clock::time_point next = clock::time_point::max(); ///< the earliest remaining deadline
   };
   expiry expire(clock::time_point now);
@@ -126,12 +133,19 @@ class request_table {
     uint64_t apart = 0;    ///< the part of `bytes`, including expected ones, that the group counts separately
     uint64_t objects = 0;  ///< bytes of the group's memory taken for objects
     bool answered = false; ///< its answer is being sent
+    context_ptr part;      ///< null: it has none
+    clock::time_point part_until{};
   };
 
   /// Returns true once per request.
   static bool end(in_flight& entry, errc why) {
+    if (entry.part)
+      end(*entry.part, why);
+    return end(*entry.context, why);
+  }
+  static bool end(request_context& of, errc why) {
     errc expected = errc::ok;
-    return entry.context->ended.compare_exchange_strong(expected, why);
+    return of.ended.compare_exchange_strong(expected, why);
   }
 
   connection_id owner_;

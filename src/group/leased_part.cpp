@@ -63,6 +63,7 @@ lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, co
   outcome.chunk_tokens = spec.chunk_tokens;
   outcome.plan = found.plan;
   outcome.recompute_chunks = found.recompute_chunks;
+  outcome.pending_chunks = found.pending_chunks;
   outcome.plan.object_tiers = {}; // the tiers are no longer needed
   outcome.leased = held != nullptr;
   outcome.held = held;

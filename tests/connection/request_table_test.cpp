@@ -183,6 +183,43 @@ TEST_F(RequestTable, ADeadlineThatARequestStatesCountsFromItsArrival) {
   EXPECT_EQ(context->ended.load(), errc::deadline);
 }
 
+TEST_F(RequestTable, APartEndsBeforeItsRequest) {
+  auto whole = begin(1);
+  auto part = std::make_shared<request_context>();
+  EXPECT_EQ(table.begin_part(1, part, now + 200ms), now + 800ms) << "three quarters of 800 ms";
+  auto found = table.expire(now + 799ms);
+  EXPECT_FALSE(found.any);
+  EXPECT_EQ(found.next, now + 800ms);
+  found = table.expire(now + 800ms);
+  EXPECT_TRUE(found.any);
+  EXPECT_EQ(found.next, now + 1000ms);
+  EXPECT_EQ(part->ended.load(), errc::deadline);
+  EXPECT_TRUE(whole->live());
+  EXPECT_FALSE(table.expire(now + 900ms).any) << "once";
+  table.end_part(1);
+  auto other = std::make_shared<request_context>();
+  EXPECT_TRUE(table.begin_part(1, other, now + 900ms));
+  table.end_part(1);
+  EXPECT_TRUE(table.expire(now + 1000ms).any);
+  EXPECT_TRUE(other->live()) << "it is no part any more";
+}
+
+TEST_F(RequestTable, APartEndsWithItsRequest) {
+  begin(1);
+  auto cancelled = std::make_shared<request_context>();
+  EXPECT_TRUE(table.begin_part(1, cancelled, now));
+  table.cancel(1, errc::cancelled);
+  EXPECT_EQ(cancelled->ended.load(), errc::cancelled);
+  auto late = std::make_shared<request_context>();
+  EXPECT_FALSE(table.begin_part(1, late, now)) << "its request has ended";
+  EXPECT_FALSE(table.begin_part(2, late, now)) << "it is not in flight";
+  begin(2);
+  auto closed = std::make_shared<request_context>();
+  EXPECT_TRUE(table.begin_part(2, closed, now));
+  table.end_all(now, [](kind, auto) {});
+  EXPECT_EQ(closed->ended.load(), errc::gone);
+}
+
 TEST_F(RequestTable, TheEndOfTheConnectionEndsAllAndNamesTheUnanswered) {
   auto waiting = begin(1);
   auto answered = begin(2);

@@ -22,12 +22,28 @@ TEST(FailOpen, ADaemonThatIsKilledUnderAReplayIsAMissUntilItIsBack) {
   // A daemon under a sanitizer takes longer to come back, so the replay is longer.
   auto going = std::async(std::launch::async, replay, test::sanitized() ? "3" : "10");
   auto ended = [&] { return going.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
-  // Kills only after something was stored, so that the replay has come back meanwhile.
-  for (int kills = 0; kills < 4 && !ended(); ++kills) {
-    EXPECT_TRUE(eventually([&] { return ended() || tester(daemon.socket()).tier("host").objects > 0; }));
+  // Kills only after the replay has had a hit, which it has if it has had two answers since.
+  auto has_hits = [&] {
+    tester looks(daemon.socket());
+    return looks.tier("host").hits > 0 || looks.tier("disk").hits > 0;
+  };
+  auto answers = [&]() -> uint64_t {
+    tester looks(daemon.socket());
+    auto status = looks->admin().status(patiently());
+    uint64_t all = 0;
+    for (const client::client_status& each : status ? status->clients : std::vector<client::client_status>())
+      all += each.name == "tester" ? 0 : each.answered;
+    return all;
+  };
+  int kills = 0;
+  for (; kills < 4 && !ended(); ++kills) {
+    EXPECT_TRUE(eventually([&] { return ended() || has_hits(); }));
+    const uint64_t before = ended() ? 0 : answers();
+    EXPECT_TRUE(eventually([&] { return ended() || answers() >= before + 2; }));
     daemon.kill();
     daemon.start();
   }
+  EXPECT_GT(kills, 0);
   auto done = going.get();
   EXPECT_EQ(done.exit_code, 0) << done.err;
   auto under_kills = nlohmann::json::parse(done.out);

@@ -67,6 +67,44 @@ TEST_F(RemoteTier, ALeaseHoldsAllThatItBringsToAFullHostMemory) {
   EXPECT_EQ(client_->tier("remote").bytes_read, chain.size() * object_bytes);
 }
 
+TEST_F(RemoteTier, ALeaseWhoseTimeIsOverHoldsWhatHasCome) {
+  start_store();
+  const uint16_t port = test::free_port();
+  start_daemon({.metrics = "127.0.0.1:" + std::to_string(port), .more = section()});
+  auto chain = chain_of(1, 8);
+  store_far(chain);
+  EXPECT_EQ(client_->lookup({chain.begin(), chain.begin() + 3}, true).found_chunks, 3U)
+      << "which is in host memory then";
+  ASSERT_TRUE(test::suspend(store_->pid()));
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(1'000);
+  auto some = (*client_)->lookup(client_->lookup_of(chain, true, 0), soon);
+  ASSERT_TRUE(some) << some.error().text;
+  EXPECT_EQ(some->found_chunks, 3U);
+  EXPECT_EQ(some->pending_chunks, 5U);
+  EXPECT_TRUE(some->held);
+  EXPECT_GT(test::number_behind(test::scrape(port),
+                                "terrace_miss_tokens_total{group=\"default\",reason=\"pending\"}"),
+            0);
+  ::kill(store_->pid(), SIGCONT);
+  EXPECT_TRUE(eventually([&] {
+    auto whole = client_->lookup(chain, true);
+    return whole.found_chunks == chain.size() && whole.pending_chunks == 0;
+  })) << "another lookup goes on with the rest";
+}
+
+TEST_F(RemoteTier, ALeaseSaysWhatItLeavesToItsClient) {
+  start_store();
+  start_daemon({.more = section()});
+  auto chain = chain_of(1, 24);
+  store_far(chain);
+  auto question = client_->lookup_of(chain, true, 0);
+  question.options.prefill_tokens_per_s = 4'000'000'000;
+  auto found = (*client_)->lookup(question, patiently());
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_LT(found->found_chunks, chain.size()) << "computing is always faster";
+  EXPECT_EQ(found->found_chunks + found->recompute_chunks, chain.size());
+}
+
 TEST_F(RemoteTier, IsBelowTheDisk) {
   start_store();
   start_daemon({.disk_bytes = 128 * mebibyte, .more = section()});

@@ -101,7 +101,7 @@ class Engine:
                  keeps: bool = True, blocks: int = BLOCKS) -> None:
         self.plan, self.blocks = plan or plan_with(), blocks
         log = __import__("logging").getLogger("terrace.vllm")
-        self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log,
+        self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log, load_seconds=load,
                                        adapters=Adapters(None, name, log, started=2**62))
         self.worker = WorkerSide(
             workers_socket or socket, self.plan, self.staging(slots), name="test", limits=Limits(load=load), log=log, keeps=keeps

@@ -312,6 +312,10 @@ class Lookup:
     def recompute_chunks(self) -> int:
         """Further chunks that are present but faster to compute."""
     @property
+    def pending_chunks(self) -> int:
+        """Under a lease: further chunks that a remote store has, and that had not come when three quarters of the lookup's time
+        were over. Another lookup goes on with them."""
+    @property
     def tiers(self) -> bytes:
         """Number of the fastest `Tier` of each found chunk."""
     @property

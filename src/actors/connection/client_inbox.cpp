@@ -391,4 +391,11 @@ void client_inbox::set_deadline(const request_entry& entry, uint32_t deadline_ms
     arm_timer(*at);
 }
 
+bool client_inbox::begin_part(const request_entry& entry, const context_ptr& part) {
+  const auto until = requests_.begin_part(entry.id, part, environment_.now());
+  if (until)
+    arm_timer(*until);
+  return until.has_value();
+}
+
 } // namespace terrace::actors

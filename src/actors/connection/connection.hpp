@@ -107,10 +107,8 @@ class connection final : private client_inbox::owner {
   }
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
-  /// Calls `work` once the request ends early, unless its owner has dropped it.
-  void when_ended(const request_entry& entry, const teardown_queue::work& work) {
-    after_teardown_.add(entry.context, work);
-  }
+  /// Calls `work` once this request, or part of one, ends early, unless its owner has dropped it.
+  void when_ended(const context_ptr& of, const teardown_queue::work& work) { after_teardown_.add(of, work); }
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work) override;
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.

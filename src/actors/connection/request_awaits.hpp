@@ -253,7 +253,7 @@ struct client_request::waiting_for_change {
           if (!std::exchange(told, true))
             next.go_on();
         });
-    request.actor.when_ended(request, again);
+    request.actor.when_ended(request.context, again);
     changes.wait(number, request.context, request.actor.on_any_thread([again] { (*again)(); }));
   }
   void await_resume() const noexcept {}

@@ -143,6 +143,8 @@ struct lookup_answer {
   uint64_t held_bytes = 0; ///< physical bytes of `held`
   /// Chunks behind those of the plan that are present, but that the client has sooner if it computes them.
   uint32_t recompute_chunks = 0;
+  /// Chunks behind those of the plan that a remote store has, and that had not come when the time to bring them was over.
+  uint32_t pending_chunks = 0;
 };
 
 } // namespace terrace

@@ -121,7 +121,8 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
                 logger.warning("Terrace: KV is not shared beyond this engine: %s", weights.private)
             self._scheduler = SchedulerSide(
                 self._socket, self._plan, name=f"{self._options.name} scheduler", lookup_seconds=self._options.lookup_seconds,
-                layered=self._options.layered, log=logger, store_seconds=self._options.store_seconds,
+                layered=self._options.layered, log=logger, load_seconds=self._options.load_seconds,
+                store_seconds=self._options.store_seconds,
                 adapters=Adapters(adapter_factors(vllm_config), engine_identity(vllm_config), logger),
                 hashes=HashesOfEngine(vllm_config, self._plan.chunk_tokens // self._plan.hashes_per_chunk, logger),
             )

@@ -48,6 +48,9 @@ class _Asked:
     tiers: bytes = b""
     computed: int = 0  #: tokens that vLLM has itself, as it last said
     reports: int = 0  #: number of the workers' reports when it was asked
+    first: float = 0.0  #: when the request's first lookup was sent
+    pending: int = 0  #: further chunks that a remote store has, and that had not come when it was answered
+    before: int = -1  #: chunks found by the lookup before this one; -1: there was none
 
 
 @dataclass(slots=True)
@@ -79,12 +82,13 @@ class Counters:
 class SchedulerSide:
     def __init__(
         self, path: str, plan: Plan, *, name: str, lookup_seconds: float, layered: bool, log: logging.Logger,
-        adapters: Adapters, hashes: BlockHashes = EnginesHashes(), store_seconds: float = 60.0,
+        adapters: Adapters, hashes: BlockHashes = EnginesHashes(), load_seconds: float = 5.0, store_seconds: float = 60.0,
     ) -> None:
-        """`layered`: what is in host memory is loaded in the step that uses it, if the plan allows it. `store_seconds`: by
-        then workers have stored what they were told to, or do not."""
+        """`layered`: what is in host memory is loaded in the step that uses it, if the plan allows it. `load_seconds`: a
+        request waits so long for what a remote store has, as long as more of it comes. `store_seconds`: by then workers have
+        stored what they were told to, or do not."""
         self._link = Link(path, name, [plan.spec], None, log)
-        self._plan, self._log, self._lookup_seconds = plan, log, lookup_seconds
+        self._plan, self._log, self._lookup_seconds, self._load_seconds = plan, log, lookup_seconds, load_seconds
         self._layered = layered and plan.layered
         self._asked: dict[str, _Asked] = {}
         self._computed: dict[str, int] = {}  # tokens of each request without blocks that vLLM has itself, as it last said
@@ -160,7 +164,7 @@ class SchedulerSide:
         self._poll()
         if asked.ticket is not None and time.monotonic() - asked.since > self._lookup_seconds:
             self._give_up(asked)
-        if asked.ticket is not None or self._may_be_back(asked):
+        if asked.ticket is not None or self._may_be_back(asked) or self._asks_again(request, asked, count, tags):
             return None, False
         asked.computed = computed
         external = 0 if self._away else min(asked.found or 0, count) * chunk - computed
@@ -231,7 +235,21 @@ class SchedulerSide:
         self.counters.lookups += 1
         if turn is not None:
             turn.used = True
-        return _Asked(time.monotonic(), session, ticket, len(digests) * width, reports=self._reports)
+        now = time.monotonic()
+        return _Asked(now, session, ticket, len(digests) * width, reports=self._reports, first=now)
+
+    def _asks_again(self, request: Any, asked: _Asked, count: int, tags: Tags) -> bool:
+        """Goes on with what a remote store has, as long as more of it comes. What was found stays leased meanwhile."""
+        found = asked.found or 0
+        if not asked.pending or found <= asked.before or time.monotonic() - asked.first > self._load_seconds:
+            return False
+        asked.pending = 0
+        if not (again := self._ask(request, count, tags)):
+            return False
+        again.first, again.before = asked.first, found
+        again.found, again.lease, again.tiers = asked.found, asked.lease, asked.tiers
+        self._asked[request.request_id] = again
+        return True
 
     def _poll(self) -> None:
         session = self._link.session
@@ -255,6 +273,7 @@ class SchedulerSide:
         self.counters.lookup_seconds += time.monotonic() - asked.since
         if asked.session is not self._link.session:
             self.counters.lookups_failed += 1
+            asked.found, asked.lease = None, None  # a lookup before this one may have found some
             return
         try:
             answer = ticket.result(0)
@@ -262,7 +281,10 @@ class SchedulerSide:
             self.counters.lookups_failed += 1
             self._tell("lookup", f"a lookup failed: {problem}")
             return
+        if asked.lease is not None:  # of the lookup before
+            self._release(asked.lease)
         asked.found, asked.lease, asked.tiers = answer.found_chunks, answer.lease, answer.tiers
+        asked.pending = answer.pending_chunks
         if answer.found_chunks == 0:
             self.counters.lookup_misses += 1
 

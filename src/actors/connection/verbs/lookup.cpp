@@ -88,10 +88,14 @@ void count_misses(connected_client& client, const subject& target, const lookup_
     client.environment().client_probe->missed(client.group().name, client.record()->name(), why,
                                               chunks * uint64_t{space->spec.chunk_tokens});
   };
-  const size_t left = std::min<size_t>(found.recompute_chunks, whole - next);
-  if (left != 0)
-    count(miss_reason::left_to_recompute, left);
-  next += left;
+  auto count_next = [&](miss_reason why, size_t chunks) {
+    const size_t some = std::min(chunks, whole - next);
+    if (some != 0)
+      count(why, some);
+    next += some;
+  };
+  count_next(miss_reason::left_to_recompute, found.recompute_chunks);
+  count_next(miss_reason::pending, found.pending_chunks);
   if (next < whole)
     count(why_missing(client.group(), space, prefix.chunks[next]), whole - next);
 }
@@ -151,8 +155,9 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
     target.name->answered(std::move(outcome));
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
-    return write_lookup_answer(body, plan, found.recompute_chunks, held ? held->id : lease_id{},
-                               {target.prefix->chunks, target.digest_width}, session_of(target),
+    return write_lookup_answer(body, plan, found.recompute_chunks, found.pending_chunks,
+                               held ? held->id : lease_id{}, {target.prefix->chunks, target.digest_width},
+                               session_of(target),
                                {cursors, entry ? std::span(entry->logits) : std::span<const uint8_t>()});
   });
 }
@@ -308,11 +313,16 @@ task<lookup_answer> lease_elsewhere(client_request& request, lookup_request ques
   // The access is noted before the objects come. Otherwise they come as old as when they were last used, and in a full memory
   // the first to come leave again to make room for the next.
   subject.note_access = std::exchange(question.note_access, false);
+  const uint32_t present = there.plan.found_chunks;
   auto plan = std::make_shared<const prefix_plan>(std::move(there.plan));
-  co_await bring_ahead(request, std::move(subject), std::move(plan));
+  auto end = co_await bring_ahead(request, std::move(subject), std::move(plan));
   if (question.tiers != 0)
     question.tiers |= 1U << static_cast<unsigned>(memory_tier); // it is there now
   auto leased = co_await request.look_up(std::move(question));
+  if (leased.plan.found_chunks == present)
+    leased.recompute_chunks = std::max(leased.recompute_chunks, there.recompute_chunks);
+  else if (end == prefetch_end::deadline && leased.plan.found_chunks < present)
+    leased.pending_chunks = present - leased.plan.found_chunks;
   co_return leased;
 }
 

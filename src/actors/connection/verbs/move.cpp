@@ -78,7 +78,7 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
   auto worker = spawn_prefetch(request.actor.system());
   auto stop =
       std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
-  request.actor.when_ended(request, stop);
+  request.actor.when_ended(request.context, stop);
   auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the move's actor has ended");
   co_await request.valid(done.failure);
   co_return sum_of(space->spec, done, to);

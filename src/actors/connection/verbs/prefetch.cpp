@@ -85,12 +85,8 @@ task<prefetch_result> run_prefetch(client_request& request, prefetch_subject sub
   job.expected = expected;
   auto worker = spawn_prefetch(request.actor.system());
   auto stop =
-      std::make_shared<std::function<void()>>([worker, whole = request.context, part = subject.context] {
-        if (part != whole)
-          part->ended = whole->ended.load();
-        caf::anon_send(worker, stop_prefetch_notice{});
-      });
-  request.actor.when_ended(request, stop);
+      std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
+  request.actor.when_ended(subject.context, stop);
   auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the prefetch's actor has ended");
   co_return done;
 }
@@ -171,16 +167,20 @@ task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefet
 
 } // namespace
 
-task<> bring_ahead(client_request& request, prefetch_subject subject,
-                   std::shared_ptr<const prefix_plan> found) {
+task<prefetch_end> bring_ahead(client_request& request, prefetch_subject subject,
+                               std::shared_ptr<const prefix_plan> found) {
   auto context = std::make_shared<request_context>();
   context->group = request.context->group;
   context->connection = request.context->connection;
   context->request = request.context->request;
   context->inference = request.context->inference;
   context->ahead = true;
-  subject.context = std::move(context);
-  co_await run_prefetch(request, std::move(subject), std::move(found), 0);
+  subject.context = context;
+  if (!request.inbox().begin_part(request, context))
+    co_return end_for(request.context->ended.load());
+  auto done = co_await run_prefetch(request, std::move(subject), std::move(found), 0);
+  request.inbox().end_part(request);
+  co_return done.end;
 }
 
 task<> prefetch(client_request& request, const wire::Prefetch& asked, protocol::descriptor_list&) {
