@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 from typing import Any
 
 import terrace
 from daemon import PATIENCE, Daemon
+from shared_store import SharedStore, objects_in_store, without_server
 from vllm_connector_test import CHUNK, Engine, Request, plan_with, until
 
-SERVER = shutil.which("redis-server") or shutil.which("valkey-server")
 
-
-@unittest.skipUnless(SERVER, "no redis-server on this machine; install the package `redis-server`")
-class SharedStore(unittest.TestCase):
+@without_server
+class Machines(unittest.TestCase):
     def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.store = str(self.folder / "redis.sock")
-        self.server = subprocess.Popen([str(SERVER), "--port", "0", "--unixsocket", self.store, "--save", "", "--dir", str(self.folder)],
-                                       stdout=subprocess.DEVNULL)
-        self.addCleanup(self.end_server)
-        until(self.accepts)
-        key = self.folder / "realm"
-        key.write_text("00" * 32 + "\n")
-        key.chmod(0o600)
-        self.first, self.second = self.machine(key), self.machine(key)
+        self.store = SharedStore()
+        self.addCleanup(self.store.stop)
+        self.first, self.second = self.machine(), self.machine()
 
-    def accepts(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as tried:
-            return tried.connect_ex(self.store) == 0
-
-    def end_server(self) -> None:
-        self.server.send_signal(signal.SIGCONT)
-        self.server.kill()
-        self.server.wait()
-
-    def machine(self, key: Path) -> Daemon:
-        remote = f"""[[remote]]
-address = "{self.store}"
-realm_key_file = "{key}"
-demotion = "write_through"
-lookup_budget = "1s"
-"""
-        daemon = Daemon(more=remote)
+    def machine(self) -> Daemon:
+        daemon = self.store.machine()
         self.addCleanup(daemon.stop)
         return daemon
 
@@ -60,21 +29,12 @@ lookup_budget = "1s"
         made.connect()
         return made
 
-    def objects_in_store(self, daemon: Daemon) -> int:
-        with terrace.connect(daemon.socket, observes=True, timeout=PATIENCE) as observer:
-            group = observer.status(timeout=PATIENCE).groups[0]
-            return next(tier.objects for tier in group.tiers if tier.tier == "remote")
-
     def compute_on_the_first(self, request: Request) -> None:
         one = self.engine(self.first)
         chunks = len(request.block_hashes)
         one.compute(request, list(range(1, chunks + 1)))
-        until(lambda: self.objects_in_store(self.first) >= chunks)
+        until(lambda: objects_in_store(self.first) >= chunks)
         self.first.terminate()
-
-    def suspend_the_store(self) -> None:
-        self.server.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.server.pid, os.WSTOPPED)
 
     def test_what_one_machine_computes_another_loads(self) -> None:
         request = Request("r", 5)
@@ -106,9 +66,9 @@ lookup_budget = "1s"
         self.compute_on_the_first(request)
         self.learn(request)
         two = self.engine(self.second, lookup=2.0)
-        self.suspend_the_store()
+        self.store.suspend()
         self.second_lookup(two, request)
-        self.server.send_signal(signal.SIGCONT)
+        self.store.resume()
         self.assertEqual(two.matched(request)[0], 5 * CHUNK)
         self.assertEqual(two.scheduler.counters.lookups_failed, 0)
 
@@ -117,7 +77,7 @@ lookup_budget = "1s"
         self.compute_on_the_first(request)
         self.learn(request)
         two = self.engine(self.second, lookup=1.0)
-        self.suspend_the_store()
+        self.store.suspend()
         self.second_lookup(two, request)
         self.assertEqual(two.matched(request), (0, False))
         self.assertEqual(two.scheduler.counters.lookups, 2)
