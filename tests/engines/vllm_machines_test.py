@@ -16,9 +16,10 @@ CHUNKS = 1000 // BLOCK
 
 class Machines(unittest.TestCase):
     door: str
+    options = "{}"
 
     def engine(self, daemon: Daemon) -> Engine:
-        engine = Engine(daemon.socket, TERRACE_TEST_DOOR=self.door)
+        engine = Engine(daemon.socket, TERRACE_TEST_DOOR=self.door, TERRACE_TEST_OPTIONS=self.options)
         self.addCleanup(engine.kill)
         return engine
 
@@ -53,6 +54,7 @@ class Machines(unittest.TestCase):
 @without_server
 class ConnectorOnTwoMachines(Machines):
     door = "connector"
+    options = '{"prefill_tokens_per_s": 1}'  # so slow that it computes nothing which it can load
 
 
 @without_server

@@ -97,6 +97,12 @@ class Plans(unittest.TestCase):
         self.assertFalse(first.layered)
         self.assertNotEqual(plan(group(first=6), world_size=2).spec.layout, plan(group(), world_size=2).spec.layout)
 
+    def test_the_speed_of_the_engine_is_no_part_of_what_is_shared(self) -> None:
+        made = plan(group())
+        declared = made.of_rank(0, 9_000)
+        self.assertEqual(declared.spec.prefill_tokens_per_s, 9_000)
+        self.assertEqual((declared.spec.layout, declared.spec.pools), (made.spec.layout, made.spec.pools))
+
     def test_whatever_lays_out_kv_differently_is_another_space(self) -> None:
         layouts = {plan(group(layers=4)).spec.layout, plan(group(layers=5)).spec.layout, plan(group(block=32)).spec.layout,
                    plan(group(layers=4), layer_parts=2).spec.layout}

@@ -64,6 +64,7 @@ class _Options:
     layered: bool = False
     layer_parts: int = LAYER_PARTS
     staging_bytes: int | None = None  #: None: follows from the size of a step
+    prefill_tokens_per_s: int = 0  #: 0: everything that is found is loaded
     lookup_seconds: float = 0.25
     load_seconds: float = Limits.load
     store_seconds: float = Limits.store
@@ -75,6 +76,7 @@ class _Options:
             raise ValueError(f"expected options of TerraceConnector among {', '.join(sorted(known))}, got {', '.join(unknown)}")
         read: dict[str, Callable[[str, Any], Any]] = {
             "layered": options.flag, "layer_parts": options.whole, "staging_bytes": options.whole,
+            "prefill_tokens_per_s": options.whole,
             "lookup_seconds": options.seconds, "load_seconds": options.seconds, "store_seconds": options.seconds,
         }
         said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -134,7 +136,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
             weights=weights, salt=self._options.salt, layer_parts=self._options.layer_parts,
             fails_requests=hasattr(base.KVConnectorBase_V1, "get_transfer_results"), stages=_stages(vllm_config),
         )
-        return made.of_rank(getattr(vllm_config.parallel_config, "rank", 0))
+        return made.of_rank(getattr(vllm_config.parallel_config, "rank", 0), self._options.prefill_tokens_per_s)
 
     @property
     def _socket(self) -> str:

@@ -62,8 +62,9 @@ class Plan:
         places = [(part.offset, part.nbytes) for part in parts]
         return Rows.in_slots(offset + slot * self.slot_bytes, self.slot_bytes, chunks, places)
 
-    def of_rank(self, rank: int) -> Plan:
-        return replace(self, spec=replace(self.spec, rank=rank))
+    def of_rank(self, rank: int, prefill_tokens_per_s: int = 0) -> Plan:
+        """`prefill_tokens_per_s`: the engine's, as in SpaceSpec."""
+        return replace(self, spec=replace(self.spec, rank=rank, prefill_tokens_per_s=prefill_tokens_per_s))
 
 
 def plan_of(
