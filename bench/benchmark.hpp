@@ -74,6 +74,7 @@ void remote_pipeline(const settings&, const reporter&);
 void remote_probe(const settings&, const reporter&);
 void remote_lookup(const settings&, const reporter&);
 void remote_stopped(const settings&, const reporter&);
+void remote_s3(const settings&, const reporter&);
 void remote_scale(const settings&, const reporter&);
 void gpu_load(const settings&, const reporter&);
 void gpu_store(const settings&, const reporter&);

@@ -61,6 +61,8 @@ std::span<const benchmark> benchmarks() {
        remote_lookup},
       {"remote_stopped", "a lookup and a load while redis-server stands still, and the first hit afterwards",
        remote_stopped},
+      {"remote_s3", "the daemon's processor time for a bucket, beside that of a bare client over TCP",
+       remote_s3},
       {"remote_scale", "what stores have to do for 10, 100 and 1,000 daemons, simulated", remote_scale},
       {"reference_engine", "64 requests of a small transformer with their KV in the daemon, and without",
        reference_engine},

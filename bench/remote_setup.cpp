@@ -41,20 +41,29 @@ bool far_daemon::possible() {
   return installed;
 }
 
-far_daemon::far_daemon(const settings& options, const std::string& more)
+far_daemon::far_daemon(const settings& options, const std::string& more, const test::s3_process* bucket)
     : port_(test::free_port()),
       store_(options.folder, {"--port", std::to_string(port_), "--bind", "127.0.0.1"}), bare_(port_),
-      daemon_(options, {.disk = false, .more = section(options.folder + "/realm-key", more)}),
+      daemon_(options, {.disk = false, .more = section(options.folder, more, bucket)}),
       client_(connect(daemon_.socket())) {
   await("the remote tier is not ready", [&] { return tier_of(client_, "remote").state == "ready"; });
 }
 
-std::string far_daemon::section(const std::string& key, const std::string& more) const {
-  test::write_file(key, std::string(32, 'k'));
-  if (::chmod(key.c_str(), 0600) != 0)
-    give_up("cannot protect " + key);
-  return "[[remote]]\naddress = \"127.0.0.1:" + std::to_string(port_) + "\"\nrealm_key_file = \"" + key +
-         "\"\ndemotion = \"write_through\"\n" + more;
+std::string far_daemon::section(const std::string& folder, const std::string& more,
+                                const test::s3_process* bucket) const {
+  const auto secret = [&folder](const char* name, const std::string& content) {
+    const std::string file = folder + "/" + name;
+    test::write_file(file, content);
+    if (::chmod(file.c_str(), 0600) != 0)
+      give_up("cannot protect " + file);
+    return "\"" + file + "\"\n";
+  };
+  std::string made = "[[remote]]\nrealm_key_file = " + secret("realm-key", std::string(32, 'k')) +
+                     "demotion = \"write_through\"\n" + more;
+  if (bucket == nullptr)
+    return made + "address = \"127.0.0.1:" + std::to_string(port_) + "\"\n";
+  return made + "address = \"s3://" + bucket->place() + "\"\npassword_file = " +
+         secret("keys", test::s3_process::secret_key + std::string("\n") + test::s3_process::access_key);
 }
 
 // ---- a chain ----

@@ -6,6 +6,7 @@
 #include "bench/benchmark.hpp"
 #include "bench/workload.hpp"
 #include "tests/support/redis_process.hpp"
+#include "tests/support/s3_process.hpp"
 
 #include <atomic>
 #include <functional>
@@ -24,8 +25,10 @@ void await(const char* what, const std::function<bool()>& there);
 /// Everything that is stored is written to the store. There is no disk.
 class far_daemon {
  public:
-  /// `more`: options of [[remote]].
-  explicit far_daemon(const settings& options, const std::string& more = "");
+  /// `more`: options of [[remote]]. `bucket`: of a store that the daemon uses instead of redis-server, which then serves the
+  /// bare client alone; null: none.
+  explicit far_daemon(const settings& options, const std::string& more = "",
+                      const test::s3_process* bucket = nullptr);
 
   /// Otherwise the benchmark cannot run, and has said why.
   static bool possible();
@@ -37,7 +40,8 @@ class far_daemon {
   uint16_t port() const { return port_; } ///< of the store
 
  private:
-  std::string section(const std::string& key, const std::string& more) const;
+  std::string section(const std::string& folder, const std::string& more,
+                      const test::s3_process* bucket) const;
 
   uint16_t port_;
   test::redis_process store_;
