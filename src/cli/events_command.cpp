@@ -42,6 +42,8 @@ class events_command final : public command {
                    "How events are written: map, or array as by earlier versions of vLLM")
         ->check(CLI::IsMember({"map", "array"}))
         ->capture_default_str();
+    app.add_flag("--zmq-remote", tells_remote_,
+                 "With --zmq-pub: tell of the remote tier as well, with the locality REMOTE");
     app.add_option("--block-size", batches_.block_size, "Tokens per chunk, told to subscribers of --zmq-pub")
         ->capture_default_str();
     app.add_flag("--integer-hashes", batches_.integer_hashes,
@@ -55,6 +57,11 @@ class events_command final : public command {
       return tl::unexpected(daemon.error());
     if (publisher_.publish.empty() && !publisher_.replay.empty())
       return bad_usage("--zmq-replay needs --zmq-pub, whose messages it repeats");
+    if (tells_remote_ && publisher_.publish.empty())
+      return bad_usage("--zmq-remote needs --zmq-pub, whose messages it is about");
+    if (tells_remote_ && form_ == "array")
+      return bad_usage("--zmq-remote needs --zmq-form map: arrays do not say which blocks are remote");
+    blocks_ = kv_blocks(tells_remote_);
     std::unique_ptr<kv_event_publisher> publisher;
     if (!publisher_.publish.empty()) {
       auto opened = kv_event_publisher::open(publisher_);
@@ -137,7 +144,7 @@ class events_command final : public command {
   kv_event_options batches_;
   kv_blocks blocks_; ///< blocks that were published
   std::string form_ = "map";
-  bool follow_ = false;
+  bool follow_ = false, tells_remote_ = false;
   daemon_options daemon_;
 };
 

@@ -43,6 +43,9 @@ const char* medium_of(tier_kind tier) {
   return tier == tier_kind::gpu ? "GPU" : tier == tier_kind::host ? "CPU" : "STORAGE";
 }
 
+/// Routers take REMOTE blocks for nobody's own. Without the field they take all blocks for those of the publisher's machine.
+const char* locality_of(tier_kind tier) { return tier == tier_kind::remote ? "REMOTE" : "LOCAL"; }
+
 void pack_hashes(packer& to, const block_run& run, bool integers) {
   to.pack_array(static_cast<uint32_t>(run.chunks.size()));
   for (const digest* chunk : run.chunks) {
@@ -97,7 +100,9 @@ std::string encode_kv_events(std::span<const block_change> changes, bool begins,
   if (begins)
     event_packer(to, with.form, "AllBlocksCleared", 0);
   for (const block_run& run : runs) {
-    event_packer event(to, with.form, run.stored ? "BlockStored" : "BlockRemoved", run.stored ? 7 : 2);
+    const bool placed = with.form == kv_event_form::map; // arrays are older than the field
+    const uint32_t fields = (run.stored ? 7 : 2) + (placed ? 1 : 0);
+    event_packer event(to, with.form, run.stored ? "BlockStored" : "BlockRemoved", fields);
     event.field("block_hashes");
     pack_hashes(to, run, with.integer_hashes);
     if (run.stored) {
@@ -109,6 +114,8 @@ std::string encode_kv_events(std::span<const block_change> changes, bool begins,
     event.field("medium").pack(medium_of(run.tier));
     if (run.stored)
       event.field("lora_name").pack_nil();
+    if (placed)
+      event.field("locality").pack(locality_of(run.tier));
   }
   return {buffer.data(), buffer.size()};
 }
@@ -139,6 +146,8 @@ uint8_t kv_blocks::tiers_of(const chunk_parts& chunk, uint32_t chunk_objects) {
 
 void kv_blocks::add(const client::event& event, std::vector<block_change>& changes) {
   if (event.chunk_objects == 0 || event.tier > all_tiers.back())
+    return;
+  if (event.tier == tier_kind::remote && !tells_remote_)
     return;
   bool stored = event.what == client::event_kind::admit;
   if (event.chunk_objects == 1) {

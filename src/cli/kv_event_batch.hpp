@@ -66,6 +66,10 @@ struct block_change {
 /// chunk. No memory is kept for other chunks.
 class kv_blocks {
  public:
+  /// The objects of the remote tier count only if `tells_remote`: every machine of the realm reads them, so they tell a router
+  /// nothing about this one.
+  explicit kv_blocks(bool tells_remote = false) : tells_remote_(tells_remote) {}
+
   /// Call it before a new snapshot.
   void clear() { chunks_.clear(); }
   /// Appends the changes that the event causes. An event may repeat what is known.
@@ -88,13 +92,14 @@ class kv_blocks {
   };
   static uint8_t tiers_of(const chunk_parts& chunk, uint32_t chunk_objects);
 
+  bool tells_remote_;
   std::unordered_map<chunk_name, chunk_parts, hash_of_name> chunks_;
 };
 
 /// The form of events. A batch is an array in both.
 enum class kv_event_form : uint8_t {
   map,   ///< events are maps, as of vLLM 0.25 and later
-  array, ///< events are arrays, as before
+  array, ///< events are arrays, as before; they have no locality
 };
 
 struct kv_event_options {

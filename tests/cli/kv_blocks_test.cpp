@@ -85,6 +85,19 @@ TEST_F(KvBlocks, ObjectsThatAreNotNeededOfEachChunkAreNotTold) {
   EXPECT_EQ(blocks.chunks(), 0u);
 }
 
+TEST_F(KvBlocks, TheRemoteTierIsToldIfAskedFor) {
+  constexpr auto remote = tier_kind::remote;
+  EXPECT_EQ(told(event_of(admit, remote, 1, 0, 0, 1)), changes{});
+  told(event_of(admit, host, 2, 0, 0));
+  EXPECT_EQ(told(event_of(admit, remote, 2, 0, 1)), changes{}) << "the machine itself has half of it";
+  EXPECT_EQ(told(event_of(admit, host, 2, 0, 1)), (changes{{true, host, digest_of(2)}}));
+  blocks = kv_blocks(true);
+  EXPECT_EQ(told(event_of(admit, remote, 1, 0, 0, 1)), (changes{{true, remote, digest_of(1)}}));
+  told(event_of(admit, host, 2, 0, 0));
+  EXPECT_EQ(told(event_of(admit, remote, 2, 0, 1)), (changes{{true, remote, digest_of(2)}}));
+  EXPECT_EQ(told(event_of(evict, remote, 2, 0, 1)), (changes{{false, remote, digest_of(2)}}));
+}
+
 TEST_F(KvBlocks, ASnapshotBeginsAnew) {
   told(event_of(admit, host, 1, 0, 0));
   blocks.clear();

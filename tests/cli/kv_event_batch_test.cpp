@@ -25,9 +25,23 @@ TEST(KvEventBatch, EventsAreMapsWithTheirType) {
       shown(batch),
       "[1.5,[{\"type\":\"BlockStored\",\"block_hashes\":[\"BIN(size:32)\",\"BIN(size:32)\"],"
       "\"parent_block_hash\":null,\"token_ids\":[],\"block_size\":16,\"lora_id\":null,\"medium\":\"CPU\","
-      "\"lora_name\":null},{\"type\":\"BlockRemoved\",\"block_hashes\":[\"BIN(size:32)\"],\"medium\":\"CPU\"}"
-      "]]");
+      "\"lora_name\":null,\"locality\":\"LOCAL\"},{\"type\":\"BlockRemoved\",\"block_hashes\":[\"BIN(size:32)"
+      "\"],"
+      "\"medium\":\"CPU\",\"locality\":\"LOCAL\"}]]");
   EXPECT_NE(batch.find(std::string(32, 'b')), std::string::npos);
+}
+
+TEST(KvEventBatch, OnlyTheRemoteTierIsRemote) {
+  for (tier_kind tier : all_tiers)
+    for (bool stored : {true, false}) {
+      const block_change change = change_of(stored, tier, 1);
+      const std::string expected = tier == tier_kind::remote ? "\"REMOTE\"" : "\"LOCAL\"";
+      const auto batch = shown(encode_kv_events({&change, 1}, false, 0, {}));
+      EXPECT_NE(batch.find("\"locality\":" + expected), std::string::npos) << batch;
+    }
+  const block_change remote = change_of(true, tier_kind::remote, 1);
+  EXPECT_NE(shown(encode_kv_events({&remote, 1}, false, 0, {})).find("\"medium\":\"STORAGE\""),
+            std::string::npos);
 }
 
 TEST(KvEventBatch, EventsAreArraysInTheEarlierForm) {

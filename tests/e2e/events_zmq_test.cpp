@@ -1,4 +1,5 @@
 // Events as routers for vLLM read them: a real subscriber of ZeroMQ, and one that asks for what it missed.
+#include "remote_fixture.hpp"
 #include "router_index.hpp"
 #include "workload.hpp"
 
@@ -22,14 +23,14 @@ namespace {
 class publishing_command {
  public:
   publishing_command(const std::string& socket, const std::string& publish, const std::string& replay,
-                     const std::string& form, bool integer_hashes = false) {
+                     const std::string& form, const char* option = nullptr) {
     auto command = program("TERRACE");
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::execl(command.c_str(), command.c_str(), "events", "--socket", socket.c_str(), "--zmq-pub",
               publish.c_str(), "--zmq-replay", replay.c_str(), "--zmq-topic", "kv", "--zmq-form",
-              form.c_str(), "--block-size", "16", integer_hashes ? "--integer-hashes" : nullptr, nullptr);
+              form.c_str(), "--block-size", "16", option, nullptr);
       ::_exit(127);
     }
   }
@@ -79,10 +80,10 @@ void ask_for_all(zmq::socket_t& asking, router_index& known) {
 /// A publisher of a daemon, and a router that asks it for everything whenever it is called.
 class router_of {
  public:
-  explicit router_of(const daemon_under_test& daemon, bool integer_hashes = false)
+  explicit router_of(const daemon_under_test& daemon, const char* option = nullptr)
       : asking_(context_, zmq::socket_type::dealer),
         command_(daemon.socket(), "ipc://" + std::string(folder_ / "pub"),
-                 "ipc://" + std::string(folder_ / "replay"), "map", integer_hashes) {
+                 "ipc://" + std::string(folder_ / "replay"), "map", option) {
     asking_.set(zmq::sockopt::rcvtimeo, patience_ms);
     asking_.set(zmq::sockopt::linger, 0);
     asking_.connect("ipc://" + std::string(folder_ / "replay"));
@@ -197,7 +198,7 @@ TEST_F(PublishedBlocks, HaveTheHashesThatTheEngineSent) {
   auto request = client.store_of(chain);
   request.what = client::prefix::of_digests(sent, width);
   ASSERT_TRUE(client->store(request, patiently()));
-  router_of router(daemon), integers(daemon, true);
+  router_of router(daemon), integers(daemon, "--integer-hashes");
   ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 3 && integers().blocks("CPU") == 3; }));
   for (const digest& chunk : chain) {
     EXPECT_TRUE(router().has("CPU", hash_of(chunk, width)));
@@ -267,6 +268,45 @@ TEST_F(PublishedBlocks, OfAnEarlierDaemonAreToldWhenTheirSpaceIsOpened) {
   tester client(daemon.socket());
   ASSERT_TRUE(eventually([&] { return router().blocks("STORAGE") == 3; }));
   EXPECT_TRUE(router().has("STORAGE", hash_of(chain[2])));
+}
+
+struct PublishedRemoteBlocks : RemoteStores {};
+
+TEST_F(PublishedRemoteBlocks, AreToldIfAskedForAndThenAreRemote) {
+  if (test::sanitized("thread"))
+    GTEST_SKIP() << "ThreadSanitizer does not see how ZeroMQ's own threads synchronize";
+  start_store();
+  remote_machine machine({.more = section()});
+  machine.await_store();
+  const auto before = chain_of(1, 3), after = chain_of(2, 2), last = chain_of(3, 1);
+  machine.client->store(before);
+  ASSERT_TRUE(machine.finds_all(before, on_remote));
+  router_of own(machine.daemon), everything(machine.daemon, "--zmq-remote");
+  machine.client->store(after);
+  ASSERT_TRUE(machine.finds_all(after, on_remote));
+  ASSERT_TRUE(eventually([&] { return everything().blocks("REMOTE") == 5; }))
+      << "those of the snapshot as well";
+  EXPECT_EQ(everything().blocks("CPU"), 5U);
+  machine.client->store(last);
+  ASSERT_TRUE(eventually([&] { return own().has("CPU", hash_of(last[0])); })) << "it knows all before by now";
+  EXPECT_EQ(own().blocks("CPU"), 6U);
+  EXPECT_EQ(own().blocks("REMOTE"), 0U);
+  EXPECT_EQ(own().blocks("STORAGE"), 0U);
+}
+
+TEST(EventsOverZeroMqCommand, RemoteBlocksNeedAPublisherAndEventsThatSayTheyAreRemote) {
+  daemon_under_test daemon;
+  const auto told = [&](std::vector<std::string> options) {
+    options.insert(options.begin(),
+                   {program("TERRACE"), "events", "--socket", daemon.socket(), "--zmq-remote"});
+    return run(options);
+  };
+  const auto alone = told({});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_NE(alone.err.find("--zmq-pub"), std::string::npos) << alone.err;
+  const auto arrays = told({"--zmq-pub", "ipc:///tmp/x", "--zmq-form", "array"});
+  EXPECT_EQ(arrays.exit_code, 2);
+  EXPECT_NE(arrays.err.find("--zmq-form map"), std::string::npos) << arrays.err;
 }
 
 TEST(EventsOverZeroMqCommand, AnEndpointThatCannotBeBoundIsNamed) {

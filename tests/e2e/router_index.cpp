@@ -28,7 +28,8 @@ read_event read(const msgpack::object& event, bool map) {
     auto fields = event.as<std::map<std::string, msgpack::object>>();
     made.type = fields.at("type").as<std::string>();
     if (made.type != "AllBlocksCleared") {
-      made.medium = fields.at("medium").as<std::string>();
+      const auto locality = fields.at("locality").as<std::string>();
+      made.medium = locality == "REMOTE" ? locality : fields.at("medium").as<std::string>();
       made.hashes = hashes_of(fields.at("block_hashes"));
     }
     if (made.type == "BlockStored")

@@ -1,4 +1,5 @@
-// What a router for vLLM keeps of the events that it reads: the blocks of each medium.
+// What a router for vLLM keeps of the events that it reads: the blocks of each medium, and as those of the medium "REMOTE" the ones
+// of this locality.
 #pragma once
 
 #include <map>
