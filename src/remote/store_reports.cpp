@@ -1,5 +1,6 @@
 #include "remote/store_reports.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace terrace::remote {
@@ -40,6 +41,24 @@ std::string memory_warning(const store_memory& memory) {
   if (memory.policy == "noeviction")
     return "maxmemory-policy is noeviction: a full store takes no more objects; set it to allkeys-lru";
   return {};
+}
+
+std::string budget_warning(uint32_t answers, std::chrono::nanoseconds mean, std::chrono::nanoseconds budget) {
+  constexpr uint32_t answers_min = 16;
+  constexpr std::chrono::nanoseconds longest_lookup_budget = std::chrono::seconds(1); // of the option
+  if (answers < answers_min || mean <= budget)
+    return {};
+  const auto in_ms = [](std::chrono::nanoseconds time) {
+    return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(time).count());
+  };
+  const std::string waits = "a lookup waits " + in_ms(budget) +
+                            " ms for what the store has (lookup_budget), and its answers take " +
+                            in_ms(mean) + " ms";
+  if (budget >= longest_lookup_budget)
+    return waits + ": most first lookups of a prompt find nothing there; use a store that is nearer";
+  // The mean alone would be too short for half of the answers.
+  return waits + ": most first lookups of a prompt find nothing there; set lookup_budget to at least " +
+         in_ms(std::min<std::chrono::nanoseconds>(2 * mean, longest_lookup_budget)) + "ms";
 }
 
 } // namespace terrace::remote

@@ -67,6 +67,24 @@ TEST_F(RemoteOperator, SeesTheStore) {
     EXPECT_EQ(text.out.find(of_others), std::string::npos) << text.out;
 }
 
+TEST_F(RemoteOperator, SeesThatLookupsDoNotWaitLongEnough) {
+  start_store({"--maxmemory", "512mb", "--maxmemory-policy", "allkeys-lru"});
+  machine_ = std::make_unique<remote_machine>(
+      daemon_options{.more = section("demotion = \"write_through\"\n", "5ms")});
+  machine_->await_store();
+  nlohmann::json warnings;
+  uint64_t seed = 1;
+  ASSERT_TRUE(eventually([&] { // with enough late answers
+    resp_client(store_->socket()).call({"CLIENT", "PAUSE", "40", "ALL"});
+    machine_->found(chain_of(seed++, 1));
+    warnings = status()["warnings"];
+    return !warnings.empty();
+  }));
+  EXPECT_NE(warnings[0].get<std::string>().find("set lookup_budget to at least"), std::string::npos)
+      << warnings;
+  EXPECT_NE(terrace(machine_->daemon, {"remote", "status"}).out.find("lookup_budget"), std::string::npos);
+}
+
 TEST_F(RemoteOperator, SeesTheMissesByReason) {
   start({"--maxmemory", "512mb", "--maxmemory-policy", "allkeys-lru"});
   EXPECT_TRUE(status()["misses"].empty());

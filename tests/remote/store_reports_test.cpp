@@ -45,5 +45,20 @@ TEST(StoreMemory, AWarningSaysWhatToSet) {
   EXPECT_EQ(memory_warning({.used_bytes = 1, .max_bytes = 9, .policy = "volatile-lru"}), "");
 }
 
+TEST(StoreAnswers, ThatAreLaterThanLookupsWaitAreWarnedOf) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(budget_warning(64, 400us, 2ms), "");
+  EXPECT_EQ(budget_warning(64, 2ms, 2ms), "");
+  EXPECT_EQ(budget_warning(3, 5ms, 2ms), "") << "the first answers may be slow";
+  EXPECT_EQ(budget_warning(64, 5200us, 2ms), "a lookup waits 2 ms for what the store has (lookup_budget), "
+                                             "and its answers take 6 ms: most first lookups of a "
+                                             "prompt find nothing there; set lookup_budget to at least 11ms");
+  const auto long_ones = budget_warning(64, 800ms, 50ms);
+  EXPECT_TRUE(long_ones.ends_with("set lookup_budget to at least 1000ms"))
+      << "it may not be longer: " << long_ones;
+  const auto longest = budget_warning(64, 1500ms, 1s);
+  EXPECT_TRUE(longest.ends_with("use a store that is nearer")) << longest;
+}
+
 } // namespace
 } // namespace terrace::remote

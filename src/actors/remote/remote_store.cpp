@@ -100,6 +100,9 @@ caf::result<remote::store_status> remote_store::on_status() {
   status.answers = recent.count;
   status.mean_answer = recent.mean;
   status.slowest_answer = recent.slowest;
+  if (auto warning = remote::budget_warning(recent.count, recent.mean, with_.plan.lookup_budget);
+      !warning.empty())
+    status.warnings.push_back(std::move(warning));
   status.read_bytes = with_.counts->read_bytes();
   status.written_bytes = with_.counts->written_bytes();
   status.stored_bytes = with_.counts->stored_bytes();
