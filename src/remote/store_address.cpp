@@ -125,10 +125,24 @@ parsed_address parse_cluster(std::string_view text) {
   return made;
 }
 
-bool is_bucket_name(std::string_view text) {
-  return text.size() >= 3 && text.size() <= 63 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
-         });
+/// What is wrong with the name of a bucket; nothing: it may be one.
+std::optional<wrong_address> mistake_in_bucket(std::string_view name) {
+  if (name.empty())
+    return wrong_address{"the name of a bucket behind the host", "write it as in s3://10.0.0.7:9000/BUCKET"};
+  if (name.ends_with('/') && name.find('/') + 1 == name.size())
+    return wrong_address{"the name of a bucket without '/' behind it", "leave the last '/' out"};
+  if (name.find('/') != std::string_view::npos)
+    return wrong_address{"the name of a bucket without a path behind it",
+                         "leave the path out: the option prefix says how names begin there"};
+  if (name.size() < 3 || name.size() > 63)
+    return wrong_address{"the name of a bucket with 3 to 63 characters, and it has " +
+                             std::to_string(name.size()),
+                         "give a bucket with such a name; stores have no others"};
+  if (!std::ranges::all_of(
+          name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_'; }))
+    return wrong_address{"the name of a bucket of letters, digits, '.', '-' and '_'",
+                         "leave other characters out"};
+  return std::nullopt;
 }
 
 bool is_region(std::string_view text) {
@@ -168,7 +182,10 @@ parsed_address parse_bucket(std::string_view text, bool tls) {
   made.host = parse_host(text.substr(0, slash), tls);
   made.bucket = text.substr(std::min(slash + 1, text.size()));
   made.region = "us-east-1";
-  if (made.host.empty() || !is_bucket_name(made.bucket))
+  if (!made.host.empty())
+    if (auto mistake = mistake_in_bucket(made.bucket))
+      return tl::unexpected(std::move(*mistake));
+  if (made.host.empty())
     return wrong("a host and the name of a bucket",
                  "write them as in s3://10.0.0.7:9000/BUCKET or "
                  "s3+tls://s3.eu-central-1.amazonaws.com/BUCKET?region=eu-central-1");

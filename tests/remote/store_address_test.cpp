@@ -207,15 +207,36 @@ TEST(StoreAddress, OfABucket) {
   EXPECT_EQ(far.region, "eu-central-1");
   EXPECT_EQ(parse_store_address("s3://[fd00::7]:80/kv-cache").value().host, "[fd00::7]");
   EXPECT_EQ(parse_store_address("s3+tls://[fd00::7]:80/kv-cache").value().host, "[fd00::7]:80");
-  for (const char* wrong :
-       {"s3://", "s3://bucket", "s3://host/", "s3://host/ab", "s3://host/kv/deeper", "s3://host:0/kv-cache",
-        "s3://host:/kv-cache", "s3://host:x/kv-cache", "s3://[fd00::7/kv-cache", "s3://[host]/kv-cache",
-        "s3://us:er@host/kv-cache", "s3://host/kv cache"}) {
+  for (const char* wrong : {"s3://", "s3://bucket", "s3://host/", "s3://host:0/kv-cache",
+                            "s3://host:/kv-cache", "s3://host:x/kv-cache", "s3://[fd00::7/kv-cache",
+                            "s3://[host]/kv-cache", "s3://us:er@host/kv-cache"}) {
     auto refused = parse_store_address(wrong);
     ASSERT_FALSE(refused) << wrong;
     EXPECT_NE(told(refused.error()).find("s3://10.0.0.7:9000/BUCKET"), std::string::npos)
         << told(refused.error());
   }
+}
+
+TEST(StoreAddress, SaysWhatIsWrongWithTheNameOfABucket) {
+  if (!knows_buckets())
+    GTEST_SKIP() << "this build has no libcurl";
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"s3://host/b1", "3 to 63 characters, and it has 2"},
+      {"s3://host/b1?region=a", "3 to 63 characters, and it has 2"},
+      {"s3://host/kv-cache/", "leave the last '/' out"},
+      {"s3+tls://host/kv-cache/?region=a", "leave the last '/' out"},
+      {"s3://host/kv-cache/deeper", "prefix"},
+      {"s3://host/kv-cache/deeper/", "prefix"},
+      {"s3://host/kv cache", "letters, digits"},
+  };
+  for (const auto& [address, told_of] : mistakes) {
+    const auto refused = parse_store_address(address);
+    ASSERT_FALSE(refused) << address;
+    EXPECT_NE(told(refused.error()).find(told_of), std::string::npos) << told(refused.error());
+  }
+  EXPECT_FALSE(parse_store_address("s3://host/" + std::string(64, 'b')));
+  EXPECT_TRUE(parse_store_address("s3://host/" + std::string(63, 'b')));
+  EXPECT_TRUE(parse_store_address("s3://host/abc"));
 }
 
 TEST(StoreAddress, OfABucketNeedsLibcurl) {
