@@ -31,7 +31,15 @@ PATIENCE = 120  # seconds; only turns a hang into a failure
 # By alert: series of one sample a minute that deserve it, from the sixth minute on, and series that do not.
 SERIES = {
     "TerraceDown": (['up{job="terrace"}', "1x5 0x40"], ['up{job="terrace"}', "1x45"]),
-    "TerraceTierDegraded": (["terrace_tier_degraded", "0x5 1x40"], ["terrace_tier_degraded", "0x45"]),
+    "TerraceTierDegraded": (["terrace_tier_degraded", "0x5 1x40"],
+                            ["terrace_tier_degraded", "0x45", 'terrace_tier_degraded{tier="remote"}', "0x5 1x40"]),
+    "TerraceRemoteStoreOutOfService": (['terrace_tier_degraded{tier="remote"}', "0x5 1x40"],
+                                       ['terrace_tier_degraded{tier="remote"}', "0x36 1x4 0x4",
+                                        'terrace_tier_degraded{tier="disk"}', "0x5 1x40"]),
+    "TerraceRemoteValuesDamaged": (['terrace_remote_misses_total{reason="not_authentic"}', "0x5 1+1x40"],
+                                   ['terrace_remote_misses_total{reason="absent"}', "0x5 1+1x40",
+                                    'terrace_remote_misses_total{reason="damaged"}', "3x45",
+                                    'terrace_remote_replica_reads_total{answer="read"}', "0x5 1+1x40"]),
     "TerraceDiskErrors": (["terrace_disk_errors_total", "0x5 1+1x40"], ["terrace_disk_errors_total", "3x45"]),
     "TerraceDamagedObjects": (['terrace_tier_evictions_total{reason="damaged"}', "0x5 1+1x40"],
                               ['terrace_tier_evictions_total{reason="space"}', "0x5 1+1x40"]),
