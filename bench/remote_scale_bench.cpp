@@ -4,6 +4,8 @@
 // Each daemon looks up a document of 64 chunks twice a second. Documents are as popular as their rank says, and grow: a lookup asks for
 // a part of one. What its own host memory has costs the store nothing. Behind that it asks the store, reads what is there, and
 // writes the rest. Half way, one server is lost: the daemons forget what they knew, connect to whoever has its keys now, and ask again.
+//
+// A bucket is asked in slices, a request for each object that is not known, and loses nothing half way.
 #include "bench/benchmark.hpp"
 
 #include "remote/presence_book.hpp"
@@ -28,16 +30,17 @@ namespace {
 using remote::belief;
 using scale_clock = std::chrono::steady_clock;
 
-enum class store_kind { single, sentinel, cluster };
+enum class store_kind { single, sentinel, cluster, bucket };
 struct store_shape {
   store_kind kind;
   const char* name;
   size_t servers; ///< that have keys
 };
-constexpr std::array<store_shape, 4> shapes{{{store_kind::single, "single", 1},
+constexpr std::array<store_shape, 5> shapes{{{store_kind::single, "single", 1},
                                              {store_kind::sentinel, "sentinel", 1},
                                              {store_kind::cluster, "cluster_3", 3},
-                                             {store_kind::cluster, "cluster_32", 32}}};
+                                             {store_kind::cluster, "cluster_32", 32},
+                                             {store_kind::bucket, "bucket", 1}}};
 constexpr std::array<size_t, 3> crowds{10, 100, 1'000};
 
 constexpr double simulated_s = 20, lookups_per_s = 2;
@@ -47,6 +50,13 @@ constexpr uint64_t object_bytes = 1 << 20;
 constexpr uint64_t store_objects = 1 << 20; ///< of the whole store, which evicts the oldest
 constexpr uint64_t book_keys = 1 << 14;     ///< so that 1,000 books fit a machine; a daemon's has a million
 constexpr size_t connections_of_daemon = 3;
+
+/// As daemons ask a bucket (actors/remote/remote_presence.cpp, remote/epoch_token.hpp).
+constexpr size_t first_slice_of_bucket = 8, slice_of_bucket = 128, questions_of_bucket = 32;
+constexpr size_t tokens_of_space = 2; ///< its own and that of the realm
+constexpr std::chrono::seconds token_holds{5};
+constexpr size_t transfers_of_bucket =
+    3 * questions_of_bucket; ///< connections: for questions, reads and writes
 
 /// What one server can do: the first two as redis-server 7.0 has done here on one core (docs/scale.md), the last its default.
 struct server_limits {
@@ -60,6 +70,8 @@ struct server_load {
   uint64_t commands = 0, pushes = 0, reads = 0, writes = 0, connections_made = 0;
   uint64_t bytes_in = 0, bytes_out = 0;
   uint64_t tracked_now = 0, tracked_most = 0; ///< pairs of a key and a daemon
+  uint64_t lookups = 0, questions = 0, tokens = 0;
+  uint64_t rounds = 0, rounds_most = 0; ///< questions of a lookup that wait for each other
   uint64_t messages() const { return commands + pushes; }
 };
 
@@ -123,6 +135,7 @@ class simulated_stores {
     for (auto& book : books_)
       book = std::make_unique<remote::presence_book>(remote::presence_options{.keys_max = book_keys});
     hosts_.resize(daemons);
+    tokens_read_.resize(daemons);
     double sum = 0;
     for (size_t i = 0; i < documents; ++i)
       popularity_.push_back(sum += 1 / std::pow(static_cast<double>(i + 1), 0.9));
@@ -137,7 +150,7 @@ class simulated_stores {
     double owed = 0;
     for (uint64_t i = 0; i < ticks; ++i) {
       now_ += tick;
-      if (i == ticks / 2)
+      if (i == ticks / 2 && shape_.kind != store_kind::bucket)
         lose_a_server();
       const uint64_t before = messages_of_busiest();
       for (owed += lookups; owed >= 1; --owed)
@@ -200,23 +213,59 @@ class simulated_stores {
     std::vector<std::string> keys;
     for (size_t i = 0; i < chunks; ++i)
       keys.push_back(key_of(document * document_chunks + i));
-    const auto beliefs = book.of(keys, now_);
+    auto beliefs = book.of(keys, now_);
+    if (shape_.kind == store_kind::bucket)
+      ask_in_slices(keys, beliefs, daemon);
     bool prefix = true;
     for (size_t i = 0; i < chunks; ++i) {
       server_load& server = load_[server_of(keys[i])];
-      stored_key& stored = keys_[keys[i]];
-      belief known = beliefs[i];
-      if (known == belief::unknown) {
-        ++server.commands;
-        server.bytes_in += bytes_.exists;
-        server.bytes_out += bytes_.exists_reply;
-        track(server, stored, static_cast<uint32_t>(daemon));
-        known = stored.there ? belief::present : belief::absent;
-        known == belief::present ? book.is_present(keys[i], now_) : book.is_absent(keys[i], now_);
-      }
-      prefix &= known == belief::present;
-      prefix ? read(server) : write(server, keys[i], stored, daemon, known);
+      if (beliefs[i] == belief::unknown)
+        beliefs[i] = ask(server, keys[i], daemon);
+      prefix &= beliefs[i] == belief::present;
+      prefix ? read(server) : write(server, keys[i], keys_[keys[i]], daemon, beliefs[i]);
     }
+  }
+
+  belief ask(server_load& server, const std::string& key, size_t daemon) {
+    stored_key& stored = keys_[key];
+    ++server.commands;
+    ++server.questions;
+    server.bytes_in += bytes_.exists;
+    server.bytes_out += bytes_.exists_reply;
+    if (shape_.kind != store_kind::bucket)
+      track(server, stored, static_cast<uint32_t>(daemon));
+    remote::presence_book& book = *books_[daemon];
+    stored.there ? book.is_present(key, now_) : book.is_absent(key, now_);
+    return stored.there ? belief::present : belief::absent;
+  }
+
+  /// Up to a slice with nothing. What is behind it is asked for before it is written.
+  void ask_in_slices(const std::vector<std::string>& keys, std::vector<belief>& beliefs, size_t daemon) {
+    server_load& bucket = load_.front();
+    ++bucket.lookups;
+    if (auto& read_at = tokens_read_[daemon];
+        read_at == scale_clock::time_point() || now_ - read_at > token_holds) {
+      read_at = now_;
+      bucket.commands += tokens_of_space;
+      bucket.tokens += tokens_of_space;
+    }
+    uint64_t rounds = 0;
+    bool goes_on = true;
+    for (size_t next = 0, slice = first_slice_of_bucket; next < keys.size() && goes_on;
+         next += slice, slice = std::min(2 * slice, slice_of_bucket)) {
+      size_t asked = 0;
+      goes_on = false;
+      for (size_t i = next; i < std::min(next + slice, keys.size()); ++i) {
+        if (beliefs[i] == belief::unknown) {
+          ++asked;
+          beliefs[i] = ask(bucket, keys[i], daemon);
+        }
+        goes_on |= beliefs[i] == belief::present;
+      }
+      rounds += (asked + questions_of_bucket - 1) / questions_of_bucket;
+    }
+    bucket.rounds += rounds;
+    bucket.rounds_most = std::max(bucket.rounds_most, rounds);
   }
 
   void read(server_load& server) {
@@ -238,6 +287,8 @@ class simulated_stores {
     if (stored.there)
       return;
     stored.there = true;
+    if (shape_.kind == store_kind::bucket)
+      return; // it evicts nothing
     order_.push_back(key);
     if (order_.size() <= store_objects)
       return;
@@ -294,6 +345,7 @@ class simulated_stores {
   message_bytes bytes_;
   std::vector<std::unique_ptr<remote::presence_book>> books_;
   std::vector<std::deque<size_t>> hosts_; ///< documents in the memory of each daemon
+  std::vector<scale_clock::time_point> tokens_read_;
   std::vector<double> popularity_;
   std::unordered_map<std::string, stored_key> keys_;
   std::deque<std::string> order_;
@@ -321,6 +373,24 @@ void remote_scale(const settings&, const reporter& report) {
                 .rounds = 1,
                 .bounded = false});
       };
+      if (shape.kind == store_kind::bucket) {
+        const auto each = [&](uint64_t count) {
+          return static_cast<double>(count) / static_cast<double>(std::max<uint64_t>(busiest.lookups, 1));
+        };
+        tell("remote_scale_daemon_connections", "per daemon, at most",
+             static_cast<double>(transfers_of_bucket));
+        tell("remote_scale_questions", "HEAD per lookup that asks", each(busiest.questions));
+        tell("remote_scale_question_rounds", "HEADs one after the other per lookup that asks",
+             each(busiest.rounds));
+        tell("remote_scale_question_rounds_most", "of one lookup", static_cast<double>(busiest.rounds_most));
+        tell("remote_scale_reads", "GET per lookup that asks", each(busiest.reads));
+        tell("remote_scale_writes", "PUT per lookup that asks", each(busiest.writes));
+        tell("remote_scale_tokens", "GET of tokens per lookup that asks", each(busiest.tokens));
+        tell("remote_scale_requests", "1/s of the bucket", simulated_stores::per_s(busiest.commands));
+        tell("remote_scale_bytes", "MB/s of the bucket",
+             simulated_stores::per_s(std::max(busiest.bytes_in, busiest.bytes_out)) / 1e6);
+        continue;
+      }
       const double connections = of_daemons * connections_of_daemon;
       const double bytes = simulated_stores::per_s(std::max(busiest.bytes_in, busiest.bytes_out));
       const double messages = simulated_stores::per_s(busiest.messages());
