@@ -28,10 +28,13 @@ class Daemon:
     def __init__(
         self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0, host: str = "",
         workers: int = 2, metrics: bool = False, gpu: str = "", disk: str = "", environment: dict[str, str] | None = None,
+        inside: tuple[str, ...] = (),
     ) -> None:
         """`more`, `connection`, `host`, `gpu`, `disk`: lines of [[listen]], [connection], [host], [gpu] and [disk]. Without
-        `disk_bytes` there is no disk. `environment`: added to this process's environment."""
+        `disk_bytes` there is no disk. `environment`: added to this process's environment. `inside`:
+        the words of a command that runs it, such as one for a namespace."""
         self.environment = environment or {}
+        self._inside = inside
         self._children: list[int] = []
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
         self.socket = str(self.folder / "terrace.sock")
@@ -68,7 +71,7 @@ address = "{'127.0.0.1:0' if metrics else ''}"
             ready.settimeout(PATIENCE)
             with open(self.folder / "log", "ab") as log:
                 self.process = subprocess.Popen(
-                    [os.environ["TERRACED"], "--config", str(self.folder / "terraced.toml")],
+                    [*self._inside, os.environ["TERRACED"], "--config", str(self.folder / "terraced.toml")],
                     env={**os.environ, **self.environment, "NOTIFY_SOCKET": str(notify)}, stdout=log, stderr=log,
                 )
             while b"READY=1" not in ready.recv(4096):

@@ -11,6 +11,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from typing import Any
 
 import terrace
 from daemon import PATIENCE, Daemon
@@ -22,14 +23,17 @@ without_server = unittest.skipUnless(SERVER, "no redis-server on this machine; i
 class SharedStore:
     """The server runs from the construction, which returns when it accepts connections, until `stop`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str, bind: tuple[str, int] | None = None) -> None:
+        """`options`: of the server. `bind`: where it listens for daemons; None: at a socket in a folder."""
+        self._bind = bind
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
         self.socket = str(self.folder / "redis.sock")
         self.key = self.folder / "realm"
         self.key.write_text("00" * 32 + "\n")
         self.key.chmod(0o600)
         self.process = subprocess.Popen(
-            [str(SERVER), "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", str(self.folder)],
+            [str(SERVER), *(("--bind", bind[0], "--port", str(bind[1])) if bind else ("--port", "0")), "--protected-mode", "no",
+             "--unixsocket", self.socket, "--save", "", "--dir", str(self.folder), *options],
             stdout=subprocess.DEVNULL,
         )
         end = time.monotonic() + PATIENCE
@@ -42,13 +46,17 @@ class SharedStore:
         with socket.socket(socket.AF_UNIX) as tried:
             return tried.connect_ex(self.socket) == 0
 
-    def machine(self, host_bytes: int = 32 << 20) -> Daemon:
-        """A daemon that writes all it gets to the store, and waits long for it."""
-        return Daemon(host_bytes=host_bytes, more=f"""[[remote]]
-address = "{self.socket}"
+    @property
+    def address(self) -> str:
+        return f"{self._bind[0]}:{self._bind[1]}" if self._bind else self.socket
+
+    def machine(self, host_bytes: int = 32 << 20, lookup_budget: str = "1s", inside: tuple[str, ...] = ()) -> Daemon:
+        """A daemon that writes all it gets to the store, and by default waits long for it."""
+        return Daemon(host_bytes=host_bytes, inside=inside, more=f"""[[remote]]
+address = "{self.address}"
 realm_key_file = "{self.key}"
 demotion = "write_through"
-lookup_budget = "1s"
+lookup_budget = "{lookup_budget}"
 """)
 
     def suspend(self) -> None:
@@ -66,8 +74,12 @@ lookup_budget = "1s"
         shutil.rmtree(self.folder)
 
 
-def objects_in_store(daemon: Daemon) -> int:
-    """How many objects the daemon believes to be in the store."""
+def remote_tier(daemon: Daemon) -> Any:
     with terrace.connect(daemon.socket, observes=True, timeout=PATIENCE) as observer:
         (group,) = observer.status(timeout=PATIENCE).groups
-        return next(tier.objects for tier in group.tiers if tier.tier == "remote")
+        return next(tier for tier in group.tiers if tier.tier == "remote")
+
+
+def objects_in_store(daemon: Daemon) -> int:
+    """How many objects the daemon believes to be in the store."""
+    return int(remote_tier(daemon).objects)
