@@ -170,9 +170,9 @@ using messages = message_list<
     drop_region_notice, end_region_request, end_region_answer, share_region_request, share_region_answer,
     open_device_request, open_device_answer, watch_device_notice, device_changed_notice, serve_tier_notice,
     device_load_request, direct_read_request, direct_read_answer, find_request, find_answer,
-    remove_values_request, remove_values_answer, remote::store_status_request, remote::store_status,
-    remote::store_probe_request, remote::store_probe, remote::store_sweep_request, remote::store_sweep,
-    remote::new_credentials_notice, remote::all_credentials_notice>;
+    remove_values_request, remove_values_answer, volume_joined_notice, remote::store_status_request,
+    remote::store_status, remote::store_probe_request, remote::store_probe, remote::store_sweep_request,
+    remote::store_sweep, remote::new_credentials_notice, remote::all_credentials_notice>;
 
 } // namespace terrace::actors
 
@@ -366,7 +366,9 @@ using remote_store_actor = disk_set_actor::extend<
     caf::replies_to<remote::store_probe_request>::with<remote::store_probe>,
     caf::replies_to<remote::store_sweep_request>::with<remote::store_sweep>,
     // From the supervisor, after a reload.
-    caf::reacts_to<remote::new_credentials_notice>>;
+    caf::reacts_to<remote::new_credentials_notice>,
+    // From the supervisor, once the volume's tier has joined.
+    caf::reacts_to<volume_joined_notice>>;
 
 /// STORE INSPECTOR: asks a remote store for an operator, once, over a connection of its own. The remote store spawns it.
 using store_inspector_actor = caf::typed_actor<

@@ -61,6 +61,8 @@ class epoch_token {
 
   /// The store no longer tells. What is known lasts as if it had been read now.
   void is_not_told(time_point now) { since_ = now; }
+  /// An earlier run of this machine has known it.
+  void remember(uint64_t value) { value_ = value; }
   /// It may have changed.
   void ask_again() { known_ = absent_ = false; }
   /// This machine clears: nothing is used before the store has another token.

@@ -1,7 +1,7 @@
 #include "storage/pending_clears.hpp"
 
 #include "base/digest.hpp"
-#include "base/unique_fd.hpp"
+#include "storage/durable_record.hpp"
 #include "storage/volume_device.hpp"
 
 #include <algorithm>
@@ -23,32 +23,13 @@ namespace terrace {
 namespace {
 
 constexpr std::string_view first_line = "terrace pending clears 1";
-constexpr size_t record_bytes_max = 64 << 10;
-
-std::string hex_of(uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016" PRIx64, value);
-  return text.data();
-}
-
-template <size_t N>
-bool parse_hex(std::string_view text, std::array<uint8_t, N>& bytes) {
-  if (text.size() != 2 * N)
-    return false;
-  for (size_t i = 0; i < N; ++i) {
-    const char* end = text.data() + 2 * i + 2;
-    if (auto read = std::from_chars(end - 2, end, bytes[i], 16); read.ec != std::errc() || read.ptr != end)
-      return false;
-  }
-  return true;
-}
 
 std::string encode(const std::string& file, const std::vector<pending_clear>& clears) {
   std::string text = std::string(first_line) + "\nfile " + file + "\n";
   for (const pending_clear& clear : clears)
     text += (clear.space ? "space " + to_hex(digest{*clear.space}) : std::string("all -")) + " " +
             to_hex(clear.volume) + " " + std::to_string(clear.epoch) + " " + to_hex(clear.made_since) + "\n";
-  return text + "checksum " + hex_of(XXH3_64bits(text.data(), text.size())) + "\n";
+  return with_checksum(std::move(text));
 }
 
 std::optional<pending_clear> decode_line(const std::string& line) {
@@ -66,11 +47,10 @@ std::optional<pending_clear> decode_line(const std::string& line) {
 
 /// Nullopt: the record is damaged, or of another version.
 std::optional<std::vector<pending_clear>> decode(const std::string& text, const std::string& file) {
-  size_t sum = text.rfind("checksum ");
-  if (sum == std::string::npos ||
-      text.substr(sum) != "checksum " + hex_of(XXH3_64bits(text.data(), sum)) + "\n")
+  const auto whole = without_checksum(text);
+  if (!whole)
     return std::nullopt;
-  std::istringstream lines(text.substr(0, sum));
+  std::istringstream lines(*whole);
   std::string line;
   if (!std::getline(lines, line) || line != first_line || !std::getline(lines, line) ||
       line != "file " + file)
@@ -85,85 +65,20 @@ std::optional<std::vector<pending_clear>> decode(const std::string& text, const 
   return clears;
 }
 
-/// Ignores errors, which show when the folder is opened.
-void make_durably(const std::filesystem::path& folder) {
-  std::error_code failed;
-  if (std::filesystem::exists(folder, failed) || !folder.has_relative_path())
-    return;
-  make_durably(folder.parent_path());
-  std::filesystem::create_directory(folder, failed);
-  if (unique_fd parent(::open(folder.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); parent)
-    ::fsync(parent.get());
-}
-
-/// Makes and locks the folder. A caller that changes something in it syncs it.
-result<unique_fd> lock_folder(const std::string& folder) {
-  if (folder.empty())
-    return fail(errc::unsupported, "this daemon has no state directory");
-  make_durably(folder);
-  unique_fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd)
-    return fail_system(folder, "opening the state directory", errno);
-  while (::flock(fd.get(), LOCK_EX) != 0)
-    if (errno != EINTR)
-      return fail_system(folder, "locking the state directory", errno);
-  return fd;
-}
-
 /// Returns no clears if there is no record. Errors: the system's.
-result<std::vector<pending_clear>> read_record(const std::string& record, const std::string& file) {
-  unique_fd fd(::open(record.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && (errno == ENOENT || errno == ENOTDIR))
+result<std::vector<pending_clear>> read_clears(const std::string& record, const std::string& file) {
+  auto text = read_record(record, "reading the clears that wait for " + file);
+  if (!text)
+    return tl::unexpected(text.error());
+  if (!*text)
     return {};
-  if (!fd)
-    return fail_system(record, ("reading the clears that wait for " + file).c_str(), errno);
-  std::string text(record_bytes_max, '\0');
-  size_t filled = 0;
-  while (filled < text.size()) {
-    ssize_t got = ::read(fd.get(), text.data() + filled, text.size() - filled);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return fail_system(record, ("reading the clears that wait for " + file).c_str(), errno);
-    if (got == 0)
-      break;
-    filled += static_cast<size_t>(got);
-  }
-  text.resize(filled);
-  return decode(text, file).value_or(std::vector<pending_clear>{{}});
-}
-
-result<void> write_all(const std::string& path, const std::string& text) {
-  unique_fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd)
-    return fail_system(path, "opening", errno);
-  for (size_t written = 0; written < text.size();) {
-    ssize_t done = ::write(fd.get(), text.data() + written, text.size() - written);
-    if (done < 0 && errno != EINTR)
-      return fail_system(path, "writing", errno);
-    written += done > 0 ? static_cast<size_t>(done) : 0;
-  }
-  if (::fsync(fd.get()) != 0)
-    return fail_system(path, "syncing", errno);
-  return {};
+  return decode(**text, file).value_or(std::vector<pending_clear>{{}});
 }
 
 /// Replaces the record, or removes it when no clear waits.
-result<void> replace(const std::string& record, const std::string& file, int folder,
+result<void> replace(const std::string& record, const std::string& file, const unique_fd& folder,
                      const std::vector<pending_clear>& clears) {
-  if (clears.empty()) {
-    if (::unlink(record.c_str()) != 0 && errno != ENOENT)
-      return fail_system(record, "removing", errno);
-  } else {
-    std::string next = record + ".new";
-    if (auto written = write_all(next, encode(file, clears)); !written)
-      return written;
-    if (::rename(next.c_str(), record.c_str()) != 0)
-      return fail_system(record, "replacing", errno);
-  }
-  if (::fsync(folder) != 0)
-    return fail_system(record, "syncing its folder", errno);
-  return {};
+  return replace_record(record, clears.empty() ? std::string() : encode(file, clears), folder);
 }
 
 void add(std::vector<pending_clear>& clears, const pending_clear& more) {
@@ -178,24 +93,24 @@ void add(std::vector<pending_clear>& clears, const pending_clear& more) {
 } // namespace
 
 std::string pending_clears::record_of(const std::string& file) const {
-  return folder_ + "/clears-" + hex_of(XXH3_64bits(file.data(), file.size()));
+  return record_path(folder_, "clears", file);
 }
 
 result<void> pending_clears::remember(std::span<const std::string> files, const pending_clear& clear,
                                       const std::function<bool()>& still_needed) const {
   if (files.empty())
     return {};
-  auto folder = lock_folder(folder_);
+  auto folder = lock_state_folder(folder_);
   if (!folder)
     return tl::unexpected(folder.error());
   if (!still_needed())
     return fail(errc::busy, "the volume is being opened: try again");
   for (const std::string& file : files) {
-    auto clears = read_record(record_of(file), file);
+    auto clears = read_clears(record_of(file), file);
     if (!clears)
       return tl::unexpected(clears.error());
     add(*clears, clear);
-    if (auto done = replace(record_of(file), file, folder->get(), *clears); !done)
+    if (auto done = replace(record_of(file), file, *folder, *clears); !done)
       return done;
   }
   return {};
@@ -205,11 +120,11 @@ result<std::vector<pending_clear>> pending_clears::of(std::span<const std::strin
   std::vector<pending_clear> all;
   if (folder_.empty() || (::access(folder_.c_str(), F_OK) != 0 && errno == ENOENT))
     return all;
-  auto folder = lock_folder(folder_);
+  auto folder = lock_state_folder(folder_);
   if (!folder)
     return tl::unexpected(folder.error());
   for (const std::string& file : files) {
-    auto clears = read_record(record_of(file), file);
+    auto clears = read_clears(record_of(file), file);
     if (!clears)
       return clears;
     all.insert(all.end(), clears->begin(), clears->end());
@@ -222,10 +137,10 @@ result<void> pending_clears::applied(const std::string& file, outcome ended, con
   std::string record = record_of(file);
   if (std::error_code failed; folder_.empty() || !std::filesystem::exists(record, failed))
     return {};
-  auto folder = lock_folder(folder_);
+  auto folder = lock_state_folder(folder_);
   if (!folder)
     return tl::unexpected(folder.error());
-  auto before = read_record(record, file);
+  auto before = read_clears(record, file);
   if (!before)
     return tl::unexpected(before.error());
   std::vector<pending_clear> left;
@@ -243,7 +158,7 @@ result<void> pending_clears::applied(const std::string& file, outcome ended, con
     }
     add(left, clear);
   }
-  return left == *before ? result<void>() : replace(record, file, folder->get(), left);
+  return left == *before ? result<void>() : replace(record, file, *folder, left);
 }
 
 bool still_needed(const pending_clear& clear, disk_phase now) {

@@ -59,6 +59,8 @@ struct find_answer {
   error failure;
   bool changed = false; ///< the index has changed: look again
 };
+/// Tells such a tier that its group's volume serves from now on: what others have cleared meanwhile is cleared there, too.
+struct volume_joined_notice {};
 /// Asks such a tier to remove the values of these objects from its store, whatever the tier's index has. Once it is answered, no
 /// lookup and no load that begins finds what the store had before.
 struct remove_values_request {

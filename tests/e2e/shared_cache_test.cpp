@@ -6,6 +6,7 @@
 #include "tests/support/scrape.hpp"
 
 #include <csignal>
+#include <filesystem>
 
 namespace terrace::e2e {
 namespace {
@@ -193,6 +194,69 @@ TEST_F(SharedCache, AClearReachesEveryMachine) {
   EXPECT_EQ(a_->client->store(other), 4U);
   ASSERT_TRUE(b_->finds_all(other));
   EXPECT_EQ(b_->client->load_and_check(other), 4U);
+}
+
+/// What a machine with a disk finds after it was away while another one cleared.
+class AwayFromAClear : public SharedCache {
+ protected:
+  void start_apart() {
+    start_store();
+    a_ = machine({.disk_bytes = 64 * mebibyte});
+    b_ = machine();
+    ASSERT_TRUE(a_->daemon.await_log("joined"));
+    EXPECT_EQ(a_->client->store(chain_), 4U);
+    ASSERT_TRUE(a_->finds_all(chain_, on_disk) && a_->finds_all(chain_, on_remote));
+    ASSERT_TRUE(b_->finds_all(chain_));
+    ASSERT_TRUE(eventually([&] { return keeps_tokens(); }));
+  }
+  /// Those of the realm and of the space.
+  bool keeps_tokens() const {
+    const auto state = std::filesystem::path(a_->daemon.socket()).parent_path() / "own-state";
+    for (const auto& each : std::filesystem::directory_iterator(state))
+      if (each.path().filename().string().starts_with("tokens-")) {
+        const std::string text = read_file(each.path());
+        return std::ranges::count(text, '\n') == 5; // title, store, all, space, checksum
+      }
+    return false;
+  }
+  void come_back() {
+    a_->daemon.start();
+    a_->connect();
+    a_->await_store();
+    ASSERT_TRUE(eventually([&] { return a_->client->tier("disk").state == "ready"; }));
+  }
+  const std::vector<digest> chain_ = chain_of(1, 4);
+};
+
+TEST_F(AwayFromAClear, OfItsSpaceFindsNothing) {
+  start_apart();
+  a_->daemon.kill();
+  auto cleared = (*b_->client)->admin().clear(&b_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  come_back();
+  EXPECT_TRUE(a_->finds_none(chain_)) << "its disk had them";
+  EXPECT_EQ(a_->client->store(chain_of(2, 4)), 4U);
+  ASSERT_TRUE(a_->finds_all(chain_of(2, 4), on_disk));
+  a_->daemon.terminate();
+  come_back();
+  EXPECT_TRUE(a_->finds_all(chain_of(2, 4), on_disk)) << "nobody has cleared these";
+}
+
+TEST_F(AwayFromAClear, OfEverythingFindsNothing) {
+  start_apart();
+  a_->daemon.terminate();
+  auto cleared = (*b_->client)->admin().clear(nullptr, patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  come_back();
+  EXPECT_TRUE(a_->finds_none(chain_));
+}
+
+TEST_F(AwayFromAClear, ThatDidNotHappenFindsAll) {
+  start_apart();
+  a_->daemon.kill();
+  come_back();
+  EXPECT_TRUE(a_->finds_all(chain_, on_disk));
+  EXPECT_EQ(a_->client->load_and_check(chain_), 4U);
 }
 
 TEST_F(SharedCache, AClearOfEverythingReachesEveryMachine) {

@@ -498,6 +498,8 @@ void daemon_run::finish() {
     model_.broke("the daemon does not end");
   else if (!daemon_->ended_well())
     model_.broke("the daemon did not end well");
+  else if (left_on_disk_)
+    check_away();
 }
 
 } // namespace terrace::simulation

@@ -108,6 +108,7 @@ class daemon_run {
   void check_heap();
   void check_restarted(uint32_t group);
   void check_recovered(uint32_t group);
+  void check_away();
   bool advance(); ///< false: it is time to stop
   bool advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within);
   void look_at_sockets();
@@ -126,6 +127,8 @@ class daemon_run {
   std::unique_ptr<simulated_store> store_; ///< null in most runs
   std::optional<daemon_model::removal>
       other_clear_; ///< by another machine, which the daemon may not know yet
+  std::optional<client_world::prompt>
+      left_on_disk_; ///< by the remote group, when the daemon ends for the last time
   daemon_life life_;
   disk_faults faults_;
   bool roomy_ = false;

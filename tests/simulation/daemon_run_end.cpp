@@ -198,6 +198,16 @@ class daemon_run::end_check {
       broke("what another machine has cleared is found");
   }
 
+  /// Stores a prompt and moves it down; nullopt: it cannot.
+  std::optional<client_world::prompt> leave_on_disk() {
+    constexpr uint32_t root = 8000;
+    client_world::prompt of = stored_as(root);
+    if (by_.answer_to(store(make_region(), root)).is_error() || move_down(of).is_error())
+      return std::nullopt;
+    pass(std::chrono::seconds(6)); // it is written down, and so is the token of its space
+    return of;
+  }
+
  private:
   /// Time passes, even if nothing else is to happen.
   void pass(std::chrono::nanoseconds time) {
@@ -339,6 +349,37 @@ void daemon_run::check_recovered(uint32_t group) {
   const auto& counted = check.as<wire::CheckAnswer>();
   if (counted.count() != 0)
     model_.broke("after a crash: " + counted.differences()->Get(0)->str());
+}
+
+/// Another machine clears while the daemon is away: when it is back, its disk has nothing of what it had.
+void daemon_run::check_away() {
+  say("another machine clears while the daemon is away");
+  forget_daemon();
+  store_->lose_daemon();
+  forget_gpus();
+  daemon_.reset();
+  if (!store_->clear_as_other_machine(token_of_all()))
+    return;
+  store_->serve_daemon();
+  disk_->end_process();
+  boot();
+  disk_->set_faults({});
+  advance_until([] { return false; }, std::chrono::seconds(10)); // it reads the tokens again
+  operator_client by(world_.sockets[*world_.remote_group], [&] {
+    simulated_sockets::touch();
+    return daemon_->step();
+  });
+  auto opened =
+      by.ask(kind::open_space, [&](auto& b) { return world_.open_space(b, *world_.remote_group, 0); });
+  auto found = by.ask(kind::lookup, [&](auto& b) {
+    auto prefix = world_.write_prefix(b, *left_on_disk_);
+    return wire::CreateLookup(b, opened.template as<wire::OpenSpaceAnswer>().space(), prefix);
+  });
+  if (!found.is_error() && found.template as<wire::LookupAnswer>().found_chunks() != 0)
+    model_.broke("what another machine has cleared while the daemon was away is found");
+  daemon_->drain();
+  if (!advance_until([&] { return daemon_->ended(); }, std::chrono::minutes(10)))
+    model_.broke("the daemon does not end");
 }
 
 /// What was stored before is found.
@@ -517,6 +558,8 @@ void daemon_run::check_empty(uint32_t group) {
     if (tier->state()->str() == "ready" && (tier->objects() != 0 || tier->used_bytes() != 0))
       broke(std::to_string(tier->used_bytes()) + " bytes of " + tier->tier()->str() +
             " are used after a clear");
+  if (broken().empty() && world_.remote_group == group && world_.healthy && life_.with.disk.enabled())
+    left_on_disk_ = end_check(*this, by, group, 0).leave_on_disk();
 }
 
 } // namespace terrace::simulation

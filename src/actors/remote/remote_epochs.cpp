@@ -35,12 +35,18 @@ remote_store::space_state_ptr remote_store::space_of(space_id id, const space_fi
   space_state_ptr& space = spaces_[id];
   if (space)
     return space;
-  if (auto owed = owed_.find(fingerprint); !own && owed != owed_.end()) {
-    space = owed->second;
+  if (auto known = earlier_.find(fingerprint); !own && known != earlier_.end()) {
+    space = std::move(known->second);
+    earlier_.erase(known);
     space->id = id;
     return space;
   }
-  space = std::make_shared<space_state>();
+  return space = new_space(id, fingerprint, own);
+}
+
+remote_store::space_state_ptr remote_store::new_space(space_id id, const space_fingerprint& fingerprint,
+                                                      bool own) const {
+  auto space = std::make_shared<space_state>();
   space->id = id;
   space->fingerprint = fingerprint;
   space->own = own;
@@ -66,10 +72,16 @@ uint64_t remote_store::epoch_of(const space_state& space) const {
 
 // ---- learning ----
 
-/// Ends when the space is usable, or cannot be now. Null: only the realm's token is wanted.
+/// Ends when the space is usable, or cannot be now. Null: only the realm's token is wanted. Those of an earlier run, for which nobody
+/// waits, come last.
 std::shared_ptr<remote_store::waiting> remote_store::prepare(space_state_ptr space) {
   auto wait = std::make_shared<waiting>();
-  preparing_.emplace_back(std::move(space), wait);
+  const auto is_earlier = [](const space_state_ptr& each) { return each && each->id == space_id{}; };
+  const auto place =
+      is_earlier(space)
+          ? preparing_.end()
+          : std::ranges::find_if(preparing_, [&](const auto& each) { return is_earlier(each.first); });
+  preparing_.emplace(place, std::move(space), wait);
   if (!std::exchange(prepares_, true)) {
     const uint64_t number = next_task_++;
     run(prepare_spaces(number), number);
@@ -112,9 +124,8 @@ task<> remote_store::prepare_spaces(uint64_t number) {
   prepares_ = false;
   const auto owes_one = [](const auto& each) { return each.second->epoch.token.owes_clear(); };
   if (recorded_ && !realm_.token.owes_clear() && std::none_of(spaces_.begin(), spaces_.end(), owes_one) &&
-      std::none_of(owed_.begin(), owed_.end(), owes_one)) {
+      std::none_of(earlier_.begin(), earlier_.end(), owes_one)) {
     recorded_ = false;
-    owed_.clear();
     const uint64_t settling = next_task_++;
     run(settle(settling), settling);
   }
@@ -171,6 +182,7 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
       co_return false;
     }
     hops = 0;
+    const uint64_t before = of.token.value();
     of.read_at = next == epoch_token::step::read ? at->number : of.read_at;
     bool cleared = false;
     if (next == epoch_token::step::clear)
@@ -189,23 +201,43 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
       co_await clear_here(space);
       of.clearing = false;
     }
+    if (of.token.value() != before)
+      keep_tokens();
   }
   co_return usable(of);
 }
 
 // ---- clears ----
 
-/// Another machine has cleared the space, or all of the realm: so do the tiers of this one.
+/// The number of the space. One of an earlier run may have none yet, although the volume has objects of it.
+task<space_id> remote_store::id_of(space_state_ptr space) {
+  auto group = with_.group.lock();
+  if (!group || space->id != space_id{})
+    co_return space->id;
+  reserve_spaces_request named{{digest{space->fingerprint}}};
+  auto reserved = co_await ask<reserve_spaces_answer>(self_, group->group, std::move(named), "trust group");
+  co_return reserved ? reserved->ids.front() : space_id{};
+}
+
+/// Another machine has cleared the space, or all of the realm: so do the tiers of this one, the volume once it has joined.
 task<> remote_store::clear_here(space_state_ptr space) {
   auto group = with_.group.lock();
   if (!group)
     co_return;
+  if (group->will_join() && std::ranges::find(unheard_, space) == unheard_.end())
+    unheard_.push_back(space);
+  space_id id{};
+  if (space) {
+    id = co_await id_of(space);
+    if (id == space_id{})
+      co_return; // nobody has objects of it
+  }
   clear_order order;
   while (auto next = order.next(group->tiers().size())) {
     tier_actor tier = group->tiers()[*next].tier;
     clear_request question;
     if (space) {
-      question.space = space->id;
+      question.space = id;
       question.fingerprint = space->fingerprint;
     }
     question.by_other = true;
@@ -221,6 +253,24 @@ task<> remote_store::clear_here(space_state_ptr space) {
   if (order.sum().failure.code != errc::ok)
     with_.warn("was cleared by another machine, and the clear may not hold after a restart: " +
                order.sum().failure.text);
+}
+
+/// The volume has objects that others cleared while it was opened.
+void remote_store::on_volume_joined() {
+  const uint64_t number = next_task_++;
+  run(clear_volume(number), number);
+}
+
+task<> remote_store::clear_volume(uint64_t number) {
+  const bool any = !unheard_.empty();
+  while (!unheard_.empty()) {
+    space_state_ptr space = unheard_.front();
+    co_await clear_here(space);
+    unheard_.erase(unheard_.begin());
+  }
+  if (any)
+    keep_tokens();
+  ended(number);
 }
 
 /// No object that was reserved before is written any more. The store gets another token: now, or before the space is used again.
@@ -293,12 +343,11 @@ clear_keeper_actor spawn_store_keeper(caf::actor_system& system, bool detached,
 
 } // namespace
 
-/// Reads the clears that an earlier run could not tell the store. A record that cannot be read is a clear of everything.
-void remote_store::owe_recorded() {
-  const auto group = with_.group.lock();
+/// Reads the clears that an earlier run could not tell the store, and the tokens that it knew. A record that cannot be read is a clear
+/// of everything.
+void remote_store::read_records() {
   const std::vector<std::string> name{realm_.key};
-  auto clears =
-      pending_clears(group && !group->disk_files.empty() ? group->state_directory : std::string()).of(name);
+  auto clears = pending_clears(state_folder()).of(name);
   if (!clears)
     clears = std::vector<pending_clear>{{}};
   for (const pending_clear& clear : *clears) {
@@ -307,11 +356,85 @@ void remote_store::owe_recorded() {
       realm_.token.owe_clear();
       continue;
     }
-    auto space = space_of(space_id{}, *clear.space, false);
-    spaces_.clear(); // it has no number yet
-    space->epoch.token.owe_clear();
-    owed_[*clear.space] = std::move(space);
+    earlier(*clear.space)->epoch.token.owe_clear();
   }
+  if (const auto folder = state_folder(); !folder.empty()) {
+    const auto tokens = read_tokens(folder, store_name());
+    realm_.token.remember(tokens.all);
+    for (const auto& [fingerprint, token] : tokens.of)
+      earlier(fingerprint)->epoch.token.remember(token);
+  }
+}
+
+/// A space of an earlier run, which has no number yet.
+const remote_store::space_state_ptr& remote_store::earlier(const space_fingerprint& fingerprint) {
+  space_state_ptr& known = earlier_[fingerprint];
+  if (!known) {
+    known = new_space({}, fingerprint, false);
+  }
+  return known;
+}
+
+/// Where a group with a disk keeps what outlives the daemon; empty: nothing of it does.
+std::string remote_store::state_folder() const {
+  const auto group = with_.group.lock();
+  return group && !group->disk_files.empty() ? group->state_directory : std::string();
+}
+
+/// Daemons and groups may share the folder, and the realm, but no volume. Precondition: there is one.
+std::string remote_store::store_name() const {
+  const auto group = with_.group.lock();
+  return (group ? group->disk_files.front() : std::string()) + " " + realm_.key;
+}
+
+// ---- tokens that outlive the daemon ----
+
+/// Writes the tokens down, so that the next run notices whether others have cleared meanwhile what its volume has.
+void remote_store::keep_tokens() {
+  if (state_folder().empty())
+    return;
+  tokens_changed_ = true;
+  if (std::exchange(keeps_tokens_, true))
+    return;
+  const uint64_t number = next_task_++;
+  run(write_tokens_down(number), number);
+}
+
+space_tokens remote_store::tokens_now() const {
+  const auto known = [this](const token_state& token, const space_state_ptr& space) {
+    const bool heard = !token.clearing && std::ranges::find(unheard_, space) == unheard_.end();
+    return heard ? token.token.value() : space_tokens::unreadable;
+  };
+  space_tokens now;
+  now.all = known(realm_, nullptr);
+  const auto add = [&](const auto& spaces) {
+    for (const auto& [id, space] : spaces)
+      if (!space->own && space->epoch.token.value() != 0 && now.of.size() < space_tokens::spaces_max)
+        now.of[space->fingerprint] = known(space->epoch, space);
+  };
+  add(spaces_);
+  add(earlier_);
+  return now;
+}
+
+task<> remote_store::write_tokens_down(uint64_t number) {
+  auto group = with_.group.lock();
+  while (group && std::exchange(tokens_changed_, false)) {
+    auto keeper =
+        spawn_store_keeper(self_->system(), group->detached,
+                           [folder = state_folder(), name = store_name(), tokens = tokens_now()](
+                               const pending_clear&) { return write_tokens(folder, name, tokens); });
+    remember_clear_request question{};
+    auto kept = co_await ask<remember_clear_answer>(self_, keeper, std::move(question), "keeper of tokens");
+    const error failure = kept ? kept->failure : kept.error();
+    if (failure.code != errc::ok)
+      with_.warn("the tokens of its spaces cannot be kept, and a clear by another machine while this daemon "
+                 "is away may not "
+                 "reach its disk: " +
+                 failure.text);
+  }
+  keeps_tokens_ = false;
+  ended(number);
 }
 
 /// Writes the clear to the state directory of a group with a disk, or, if it is `settled`, removes all of them.

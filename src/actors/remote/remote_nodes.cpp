@@ -71,7 +71,7 @@ remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
                                .all = with_.plan.address.guides} {
   realm_.key = with_.plan.names.epoch_key_of_all();
   with_.probe->degraded(true);
-  owe_recorded();
+  read_records();
   if (in_cluster())
     ask_guides();
   else
@@ -236,7 +236,7 @@ void remote_store::on_ready(node& is) {
 /// The realm's first.
 std::vector<std::pair<remote_store::token_state*, remote_store::space_state_ptr>> remote_store::all_tokens() {
   std::vector<std::pair<token_state*, space_state_ptr>> all{{&realm_, nullptr}};
-  for (const auto& [fingerprint, space] : owed_)
+  for (const auto& [fingerprint, space] : earlier_)
     all.emplace_back(&space->epoch, space);
   for (const auto& [id, space] : spaces_)
     all.emplace_back(&space->epoch, space);

@@ -220,6 +220,7 @@ remote_store_behavior(remote_store::self_pointer self,
         return self->state.work->inspect<remote::store_sweep>(request);
       },
       [self](const remote::new_credentials_notice& notice) { self->state.work->on_credentials(notice.with); },
+      [self](volume_joined_notice) { self->state.work->on_volume_joined(); },
       [self](const forget_request& request) { return self->state.work->on_forget(request); },
       [](const check_journal_request&) { return check_answer_texts{}; },
       [](const close_mover_request&) { return close_mover_answer{}; },

@@ -51,6 +51,7 @@
 #include "runtime/answer.hpp"
 #include "runtime/home.hpp"
 #include "runtime/task.hpp"
+#include "storage/space_tokens.hpp"
 #include "tier/search/read_meter.hpp"
 #include "transfer/mover_messages.hpp"
 
@@ -158,6 +159,7 @@ class remote_store {
   caf::result<Answer> inspect(const Request& request);
   store_inspector_actor spawn_inspector();
   void on_credentials(const remote::store_credentials& with);
+  void on_volume_joined();
   void on_io_done(const runtime::io_done& done);
   void on_values_turn();
 
@@ -431,6 +433,10 @@ class remote_store {
 
   // ---- spaces ----
   space_state_ptr space_of(space_id id, const space_fingerprint& fingerprint, bool own);
+  space_state_ptr new_space(space_id id, const space_fingerprint& fingerprint, bool own) const;
+  const space_state_ptr& earlier(const space_fingerprint& fingerprint);
+  std::string state_folder() const;
+  std::string store_name() const;
   bool told(const token_state& of) const;
   bool usable(const token_state& of) const;
   bool usable(const space_state& space) const { return space.own || (usable(realm_) && usable(space.epoch)); }
@@ -442,8 +448,13 @@ class remote_store {
   task<> prepare_spaces(uint64_t number);
   task<bool> learn(token_state& of, space_state_ptr space);
   task<> clear_here(space_state_ptr space);
+  task<space_id> id_of(space_state_ptr space);
+  task<> clear_volume(uint64_t number);
+  void keep_tokens();
+  space_tokens tokens_now() const;
+  task<> write_tokens_down(uint64_t number);
   task<> clear_there(space_state_ptr space, answer<forget_answer> reply, forget_answer told, uint64_t number);
-  void owe_recorded();
+  void read_records();
   task<error> record(pending_clear clear, bool settled);
   task<> settle(uint64_t number);
 
@@ -472,7 +483,10 @@ class remote_store {
   bool timing_ = false;
   token_state realm_;
   std::map<space_id, space_state_ptr> spaces_;
-  std::map<space_fingerprint, space_state_ptr> owed_; ///< clears of an earlier run
+  std::map<space_fingerprint, space_state_ptr> earlier_; ///< spaces of an earlier run that are not used yet
+  std::vector<space_state_ptr>
+      unheard_; ///< whose volume has not heard of a clear by others, for it has not joined; null: all spaces
+  bool keeps_tokens_ = false, tokens_changed_ = false;
   bool recorded_ = false; ///< the state directory has clears that the store has not
   std::deque<std::pair<space_state_ptr, std::shared_ptr<waiting>>> preparing_;
   bool prepares_ = false;
