@@ -24,6 +24,7 @@ steps recompute_choice::choose() {
       co_yield {};
   }
   chunks_ = std::max(best_, trial_);
+  estimate_s_ = best_ >= trial_ ? best_read_s_ : trial_read_s_;
 }
 
 /// A prefix with one chunk more reads that chunk. In pools with windows, it does not read the chunk that the
@@ -48,7 +49,8 @@ void recompute_choice::count(size_t pool, uint32_t chunk, bool more) {
 }
 
 void recompute_choice::consider(uint32_t length) {
-  double read_s = 0;
+  const double chunk_s = spec_.chunk_tokens / terms_.tokens_per_s;
+  double read_s = 0, estimate_s = 0, trial_s = 0;
   // `known`: the speed of every tier is known, or little is read from it. `trial`: the read from every tier is
   // within a trial.
   bool known = true, trial = true;
@@ -58,26 +60,33 @@ void recompute_choice::consider(uint32_t length) {
       continue;
     if (first_[tier] == 0)
       first_[tier] = length;
-    uint64_t with_queue = state->queued_bytes + bytes_[tier];
-    bool little = with_queue <= trial_bytes || (state->queued_bytes == 0 && first_[tier] == length);
+    const bool little = state->queued_bytes + bytes_[tier] <= trial_bytes ||
+                        (state->queued_bytes == 0 && first_[tier] == length);
     if (state->bytes_per_s <= 0) {
-      known = known && little;
-      trial = trial && little;
+      const bool is_late = state->waits_s > chunk_s; // it has its trial
+      known = known && little && !is_late;
+      trial = trial && little && !is_late;
+      estimate_s = std::max(estimate_s, chunk_s);
+      trial_s = std::max(trial_s, chunk_s);
       continue;
     }
-    double this_s = static_cast<double>(with_queue) / state->bytes_per_s;
+    const double this_s = state->read_s(bytes_[tier]);
+    const bool is_paid = this_s <= state->idle_s * trial_share, is_old = state->idle_s >= trial_after_s;
     read_s = std::max(read_s, this_s);
-    bool due = this_s <= state->idle_s * trial_share || state->idle_s >= trial_after_s;
-    trial = trial && little && due;
+    estimate_s = std::max(estimate_s, this_s);
+    trial_s = std::max(trial_s, is_paid ? this_s : chunk_s);
+    trial = trial && little && (is_paid || is_old);
   }
-  double compute_s =
-      static_cast<double>(plan_.found_chunks - length) * spec_.chunk_tokens / terms_.tokens_per_s;
+  const double compute_s = static_cast<double>(plan_.found_chunks - length) * chunk_s;
   if (known && read_s + compute_s <= best_s_) {
     best_ = length;
     best_s_ = read_s + compute_s;
+    best_read_s_ = estimate_s;
   }
-  if (trial)
+  if (trial) {
     trial_ = length;
+    trial_read_s_ = trial_s;
+  }
 }
 
 } // namespace terrace

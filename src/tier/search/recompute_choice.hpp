@@ -5,11 +5,13 @@
 //   choice.chunks()            // the prefix to be offered
 //
 // It chooses the prefix for which reading it and computing the rest take least time together. Tiers are read in
-// parallel; a read waits for the bytes that its tier has to read already. Only prefixes at which the rules of all pools
-// hold are offered.
+// parallel; a read waits for the bytes that its tier has to read already, and for the first byte. Only prefixes at which
+// the rules of all pools hold are offered.
 //
 // A tier whose speed is not known, or was measured long ago, is tried: a prefix is offered although computing may be
-// faster, and it is so short that the client loses little in that case.
+// faster, and it is so short that the client loses little in that case. How long that takes is not known, so such a
+// trial is estimated to take as long as the client computes one chunk. Whoever reads it ends after twice the estimate
+// (`patience_s`) with what is there by then: a trial costs the time of two chunks, however slow the tier is.
 #pragma once
 
 #include "base/steps.hpp"
@@ -17,6 +19,7 @@
 #include "index/prefix_plan.hpp"
 #include "tier/search/read_meter.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -40,13 +43,17 @@ class recompute_choice {
   recompute_choice(const recompute_choice&) = delete;
   recompute_choice& operator=(const recompute_choice&) = delete;
 
-  /// A trial reads at most this many bytes, or the shortest prefix that reads anything.
+  /// A trial reads at most this many bytes, or the shortest prefix that reads anything. A tier that was not measured gets
+  /// no further trial while it is late with one.
   static constexpr uint64_t trial_bytes = 16 << 20;
   /// A trial of a measured tier takes at most this share of the time since the tier was last read, by that
   /// measure: so trials cost at most 2 %, and are rarer the slower the tier is.
   static constexpr double trial_share = 0.02;
-  /// After this time a trial is made however long it takes.
+  /// After this time a trial is made, estimated as that of a tier that was not measured.
   static constexpr double trial_after_s = 3600;
+  /// A read has fallen behind once it takes this many times its estimate, and at least so long: threads of a busy machine
+  /// are late by that.
+  static constexpr double patience_factor = 2, patience_min_s = 0.01;
 
   /// The number of objects that a step looks at, about 100 us.
   static constexpr size_t step_objects = 16'384;
@@ -55,6 +62,8 @@ class recompute_choice {
   bool step() { return work_.next(); }
   /// Call after the last step. Returns how many of the found chunks to offer.
   uint32_t chunks() const { return chunks_; }
+  /// The same: how long to wait for what of it has to be read. The client computes sooner what has not come by then.
+  double patience_s() const { return std::max(patience_factor * estimate_s_, patience_min_s); }
 
  private:
   steps choose();
@@ -72,8 +81,10 @@ class recompute_choice {
       first_{};                   ///< by tier: the shortest prefix that reads anything there; 0: none yet
   uint32_t best_ = 0, trial_ = 0; ///< the prefix that takes least time, and the one that is a trial
   double best_s_ = 0;
+  double best_read_s_ = 0, trial_read_s_ = 0; ///< of these, estimated
   uint32_t chunks_ = 0;
-  steps work_; ///< declared last, because it refers to the others
+  double estimate_s_ = 0; ///< of reading them
+  steps work_;            ///< declared last, because it refers to the others
 };
 
 } // namespace terrace

@@ -95,3 +95,76 @@ TEST_F(ReadMeter, ATimeBeforeTheLastOneCountsAsThat) {
   EXPECT_NEAR(speed(), 1000 * mib_per_s, 100 * mib_per_s);
   EXPECT_EQ(meter.state(now - 1s).idle_s, 0);
 }
+
+// ---- a store behind a link ----
+
+namespace {
+
+struct ReadMeterBehindALink : ReadMeter {
+  /// Reads as a link of this latency and 100 MiB/s does; `first` bytes come at once.
+  void read_far(uint64_t bytes, std::chrono::milliseconds latency, uint64_t first = 64 << 10) {
+    meter.has_to_read(0, bytes, now);
+    now += latency;
+    meter.answered(first, now);
+    meter.answered(first, now + 1ms); // further bytes of the same answer
+    now += std::chrono::microseconds((bytes - std::min(first, bytes)) * 1'000'000 / (100 * mib));
+    meter.arrived(bytes, now);
+    meter.has_to_read(bytes, 0, now);
+  }
+  read_state state() const { return meter.state(now); }
+};
+
+} // namespace
+
+TEST_F(ReadMeterBehindALink, TheTimeUntilTheFirstByteIsNoPartOfTheSpeed) {
+  for (uint64_t bytes : {1 * mib, 8 * mib, 1 * mib, 64 * mib, 1 * mib}) {
+    read_far(bytes, 50ms);
+    EXPECT_NEAR(state().bytes_per_s, 100 * mib_per_s, mib_per_s);
+    EXPECT_NEAR(state().first_byte_s, 0.05, 1e-6);
+  }
+  EXPECT_NEAR(state().read_s(10 * mib), 0.15, 2e-3);
+}
+
+TEST_F(ReadMeterBehindALink, WhatIsToBeReadAlreadyComesFirst) {
+  read_far(64 * mib, 50ms);
+  meter.has_to_read(0, 20 * mib, now);
+  EXPECT_NEAR(state().read_s(10 * mib), 0.35, 3e-3);
+}
+
+TEST_F(ReadMeterBehindALink, WhereAllComesAtOnceTheSpeedContainsTheLatency) {
+  for (int i = 0; i < 10; ++i)
+    read_far(64 << 10, 50ms);
+  EXPECT_EQ(state().first_byte_s, 0);
+  EXPECT_NEAR(state().read_s(64 << 10), 0.05, 1e-3);
+  EXPECT_NEAR(state().read_s(640 << 10), 0.5, 1e-2);
+}
+
+TEST_F(ReadMeterBehindALink, TheLatencyFollowsTheLink) {
+  read_far(8 * mib, 1ms);
+  EXPECT_NEAR(state().first_byte_s, 0.001, 1e-6);
+  for (int i = 0; i < 20; ++i)
+    read_far(8 * mib, 50ms);
+  EXPECT_NEAR(state().first_byte_s, 0.05, 1e-3);
+}
+
+TEST_F(ReadMeterBehindALink, AnAnswerThatIsLateCountsBeforeItComes) {
+  read_far(64 * mib, 10ms);
+  meter.has_to_read(0, mib, now);
+  now += 5ms;
+  EXPECT_NEAR(state().first_byte_s, 0.01, 1e-6);
+  now += 495ms;
+  EXPECT_NEAR(state().first_byte_s, 0.5, 1e-6);
+  EXPECT_NEAR(state().bytes_per_s, 100 * mib_per_s, mib_per_s) << "the latency is late, not the speed";
+  EXPECT_NEAR(state().waits_s, 0.5, 1e-6);
+  meter.answered(1, now);
+  now += 1s;
+  EXPECT_LT(state().bytes_per_s, 50 * mib_per_s) << "64 MiB in 640 ms, and nothing in a second";
+}
+
+TEST_F(ReadMeterBehindALink, AnAnswerOfNothingTellsTheLatencyAlone) {
+  meter.has_to_read(0, mib, now);
+  now += 50ms;
+  meter.answered(0, now);
+  meter.has_to_read(mib, 0, now); // there was no value
+  EXPECT_EQ(state().bytes_per_s, 0);
+}

@@ -20,8 +20,15 @@ struct RecomputeChoice : ::testing::Test {
   double chunk_ms = 2;
   uint64_t queued = 0; ///< bytes
   double idle_s = 0;
+  double first_byte_ms = 0;
+  double patience_s = 0; ///< of what was chosen last
 
-  read_state disk() const { return {object * 1000.0 / chunk_ms, queued, idle_s}; }
+  read_state disk() const {
+    return {.bytes_per_s = object * 1000.0 / chunk_ms,
+            .queued_bytes = queued,
+            .idle_s = idle_s,
+            .first_byte_s = first_byte_ms / 1000};
+  }
   static tier_answer answer(tier_kind tier, const std::string& has) {
     tier_answer made{tier, object_bitmap(has.size())};
     for (size_t i = 0; i < has.size(); ++i)
@@ -38,6 +45,7 @@ struct RecomputeChoice : ::testing::Test {
     recompute_choice choice(planner, spec, terms);
     while (choice.step())
       ;
+    patience_s = choice.patience_s();
     return choice.chunks();
   }
   /// Chooses among four chunks in host memory and four on the disk.
@@ -65,6 +73,59 @@ TEST_F(RecomputeChoice, WhatTheDiskHasToReadAlreadyCounts) {
   EXPECT_EQ(chosen(), 8u);
   queued = 5 * object;
   EXPECT_EQ(chosen(), 4u);
+}
+
+TEST_F(RecomputeChoice, TheFirstByteCounts) {
+  chunk_ms = 0.5; // four chunks in 2 ms instead of 4
+  first_byte_ms = 1.9;
+  EXPECT_EQ(chosen(), 8u);
+  first_byte_ms = 2.1;
+  EXPECT_EQ(chosen(), 4u);
+}
+
+TEST_F(RecomputeChoice, ALongReadIsWorthALatencyThatAShortOneIsNot) {
+  chunk_ms = 0.1;
+  first_byte_ms = 50;
+  terms.tiers[static_cast<size_t>(tier_kind::disk)] = disk();
+  EXPECT_EQ(chosen(std::string(50, '.'), std::string(50, '#')), 0u);
+  EXPECT_EQ(chosen(std::string(100, '.'), std::string(100, '#')), 100u);
+}
+
+TEST_F(RecomputeChoice, WhoeverReadsHasPatienceForTwiceTheEstimate) {
+  terms.tokens_per_s = 640; // 100 ms
+  chunk_ms = 20;
+  first_byte_ms = 30;
+  queued = object;
+  EXPECT_EQ(chosen(), 8u);
+  EXPECT_NEAR(patience_s, 2 * (0.03 + 5 * 0.02), 1e-6);
+  chunk_ms = 0.1;
+  first_byte_ms = 0;
+  EXPECT_EQ(chosen(), 8u);
+  EXPECT_EQ(patience_s, recompute_choice::patience_min_s);
+}
+
+TEST_F(RecomputeChoice, ATrialCostsTheTimeOfTwoChunksAtMost) {
+  terms.tokens_per_s = 640; // 100 ms
+  terms.tiers[static_cast<size_t>(tier_kind::disk)] = read_state{};
+  EXPECT_EQ(chosen("#...", "####"), 4u);
+  EXPECT_NEAR(patience_s, 0.2, 1e-6);
+  chunk_ms = 1e5;
+  idle_s = 3600; // the tier was measured long ago
+  EXPECT_EQ(chosen(), 8u);
+  EXPECT_NEAR(patience_s, 0.2, 1e-6);
+  idle_s = 0;
+  chunk_ms = 150;
+  idle_s = 8; // a chunk is paid for, as it takes 2 % of this
+  EXPECT_EQ(chosen(), 5u);
+  EXPECT_NEAR(patience_s, 0.3, 1e-6);
+}
+
+TEST_F(RecomputeChoice, ATierThatIsLateWithItsTrialGetsNoOther) {
+  terms.tokens_per_s = 640;
+  terms.tiers[static_cast<size_t>(tier_kind::disk)] = read_state{.queued_bytes = object, .waits_s = 0.09};
+  EXPECT_EQ(chosen("#...", "####"), 4u);
+  terms.tiers[static_cast<size_t>(tier_kind::disk)] = read_state{.queued_bytes = object, .waits_s = 0.11};
+  EXPECT_EQ(chosen("#...", "####"), 1u);
 }
 
 TEST_F(RecomputeChoice, HostMemoryBehindASlowChunkIsWorthReadingIt) {
