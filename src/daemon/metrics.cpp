@@ -25,6 +25,21 @@ std::vector<std::string_view> verb_names() {
   return names;
 }
 
+/// What the choice between reading and computing knows of a tier.
+void expose_reads(metrics::exposition& exposition, const std::shared_ptr<const read_meter>& meter,
+                  const metrics::labels& tier) {
+  exposition.add([meter, tier](metrics::sample_sink& sink) {
+    const read_state reads = meter->state(std::chrono::steady_clock::now());
+    sink.gauge("terrace_tier_read_bytes_per_second", "Measured speed at which the tier is read; 0 before.",
+               tier, reads.bytes_per_s);
+    sink.gauge("terrace_tier_first_byte_seconds",
+               "Measured time until the first byte of a read comes; 0: it is part of the speed.", tier,
+               reads.first_byte_s);
+    sink.gauge("terrace_tier_queued_read_bytes", "Bytes to be read from the tier, waiting and under way.",
+               tier, static_cast<double>(reads.queued_bytes));
+  });
+}
+
 /// Adds a line for each quota of the configuration; it sums up tenants by rule.
 void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const tenant_states>& board,
                     const metrics::labels& tier) {
@@ -112,18 +127,13 @@ void expose_group(metrics::exposition& exposition, const group_plan& plan, const
   if (plan.remote) {
     exposition.add(probes.remote_tier, metrics::with(group, "tier", "remote"));
     exposition.add(probes.remote, group);
+    expose_reads(exposition, probes.remote_meter, metrics::with(group, "tier", "remote"));
   }
   if (plan.disk) {
     auto disk = metrics::with(group, "tier", "disk");
     exposition.add(probes.disk_tier, disk);
     expose_tenants(exposition, probes.disk_tenants, disk);
-    exposition.add([disk, meter = probes.disk_meter](metrics::sample_sink& sink) {
-      read_state reads = meter->state(std::chrono::steady_clock::now());
-      sink.gauge("terrace_tier_read_bytes_per_second", "Measured speed at which the tier is read; 0 before.",
-                 disk, reads.bytes_per_s);
-      sink.gauge("terrace_tier_queued_read_bytes", "Bytes to be read from the tier, waiting and under way.",
-                 disk, static_cast<double>(reads.queued_bytes));
-    });
+    expose_reads(exposition, probes.disk_meter, disk);
     for (size_t i = 0; i < probes.paths.size(); ++i) {
       auto directory = std::filesystem::path(plan.disk_files[i]).parent_path().string();
       auto path = metrics::with(group, "path", directory);

@@ -134,6 +134,10 @@ struct prefix_plan {
   /// The fastest tier of each object of the found chunks, numbered as in chunk_layout.hpp; `none`: in no
   /// tier.
   std::vector<tier_kind> object_tiers;
+
+  /// How long to wait for what of it has to be read, if that was chosen because it takes less time than computing it
+  /// (tier/search/recompute_choice.hpp); 0: until it has come.
+  double patience_s = 0;
 };
 
 /// True if a prefix of `length` chunks needs the objects of `pool` in chunk number `chunk` (both counted from

@@ -190,6 +190,9 @@ void client_probe::collect(const labels& series, sample_sink& sink) const {
            "Requests of which a part that was found was left to the client, because it computes it faster.",
            recompute_requests_);
   to.count("terrace_recompute_tokens_total", "Tokens of these parts.", recompute_tokens_);
+  to.count("terrace_late_reads_total",
+           "Reads from a remote tier that took twice as long as estimated, and ended with what had come.",
+           late_reads_);
   for (size_t why = 0; why < miss_reasons; ++why)
     sink.counter(
         "terrace_miss_tokens_total",

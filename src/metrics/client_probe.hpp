@@ -102,7 +102,8 @@ class client_probe {
 
   void lease_taken() noexcept;
   void lease_shortened() noexcept { leases_shortened_.add(); } ///< a lease would have held too much
-  void left_to_recompute(uint64_t tokens) noexcept; ///< once per request: the client computes them faster
+  void left_to_recompute(uint64_t tokens) noexcept;  ///< once per request: the client computes them faster
+  void fell_behind() noexcept { late_reads_.add(); } ///< a read, which ended with what had come by then
   /// Once per lookup under a lease that misses a part of its prefix: its tokens, and why the first chunk was missing.
   void missed(const std::string& group, std::string_view client, miss_reason why, uint64_t tokens) {
     missed_tokens_[static_cast<size_t>(why)].add(tokens);
@@ -135,7 +136,7 @@ class client_probe {
   counter checks_, check_differences_;
   gauge awaited_counters_;
   counter rings_;
-  counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;
+  counter recompute_requests_, recompute_tokens_, late_reads_, no_load_requests_, no_store_requests_;
   counter events_told_, subscribers_lost_;
   std::array<counter, miss_reasons> missed_tokens_;
   miss_table misses_;

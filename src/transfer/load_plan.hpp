@@ -15,6 +15,7 @@
 #include "tier/search/lease_ledger.hpp"
 #include "transfer/arrival_counters.hpp"
 #include "transfer/copy_messages.hpp"
+#include "transfer/mover_messages.hpp"
 #include "transfer/scatter_gather.hpp"
 #include "transfer/windows.hpp"
 
@@ -67,7 +68,8 @@ struct load_subject {
   keep_alive held_by;  ///< the lease of the load, kept until it is done; may be null
   account_ptr account; ///< without runs: of the connection, for what stays held; may be null
   bool note_access = true;
-  layer_order order{}; ///< of the objects
+  layer_order order{};                    ///< of the objects
+  read_limit read_by = read_limit::max(); ///< what has not come from below by then is left to the client
 
   bool copies() const { return runs != nullptr; }
   bool leased_below() const; ///< anything
@@ -86,6 +88,7 @@ struct load_result {
   size_t chunks = 0;             ///< delivered
   std::optional<size_t> missing; ///< the object that ended it before the end; none if it did not fit
   bool damaged = false;          ///< `missing` could not be read, or its bytes were wrong
+  bool late = false;             ///< it ended before what had not come by `read_by`
   uint64_t bytes = 0;
   std::array<uint64_t, tier_kinds> bytes_by_tier{}; ///< by tier_kind in which they were found
   std::shared_ptr<std::vector<object_place>> places = std::make_shared<

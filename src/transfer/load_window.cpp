@@ -106,7 +106,7 @@ result<load_window::step> load_window::add_present(acquire_answer acquired, cons
 }
 
 load_window::step load_window::after_reading(bool others) {
-  if (others)
+  if (others && !late_)
     return step::await;
   cut_at_first_gap();
   return step::ready;
@@ -154,6 +154,7 @@ passage::plan load_window::reading(tier_holds below) const {
   plan.name = "load";
   plan.inference = subject.context ? subject.context->inference : 0;
   plan.hold = true;
+  plan.read_by = subject.read_by;
   return plan;
 }
 
@@ -212,6 +213,7 @@ void load_window::add_read(const passage& pass) {
     first_left_ = std::min(first_left_, pass.first_left());
   for (size_t i : pass.ended().lost)
     lost_[i] = true;
+  late_ = late_ || pass.ended().late;
   for (const passage::part& part : pass.parts())
     for (size_t i : part.objects)
       source_[i] = part.tier;
@@ -341,6 +343,10 @@ std::optional<error> load_window::after_delivery() {
   if (objects == part_.size()) {
     load_.fruitless -= load_.fruitless == 0 ? 0 : 1; // more may fit again
     return std::nullopt;
+  }
+  if (late_) {
+    load_.done.late = true;
+    return error{};
   }
   if (usable_ != first_left_) { // a tier lost the next object, or no tier ever had it
     if (usable_ == part_.size())

@@ -144,6 +144,7 @@ class load_window {
   std::optional<lease_account::claim> claimed_,
       claimed_below_;        ///< without a copy: for what it holds, and reads
   bool below_round_ = false; ///< it began with `begin_below`
+  bool late_ = false;        ///< some of it has not come in time
   int awaited_ = 0;          ///< rounds in which others were writing some of its objects
 };
 

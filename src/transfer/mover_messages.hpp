@@ -7,12 +7,14 @@
 #include "base/request_context.hpp"
 #include "base/unique_fd.hpp"
 #include "index/object_header.hpp"
+#include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
 #include "memory/arena.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_source.hpp"
 #include "transfer/copy_messages.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +22,16 @@
 #include <vector>
 
 namespace terrace {
+
+using read_limit = std::chrono::steady_clock::time_point;
+
+/// When to wait no longer for a prefix that is read from now on.
+inline read_limit read_limit_of(const prefix_plan& plan, read_limit now) {
+  if (plan.patience_s <= 0 || plan.patience_s > 1e6)
+    return read_limit::max();
+  return now +
+         std::chrono::duration_cast<read_limit::duration>(std::chrono::duration<double>(plan.patience_s));
+}
 
 struct moved_object {
   object_key key;
@@ -32,6 +44,9 @@ struct moved_objects {
   std::vector<moved_object> objects;
   context_ptr context;            ///< of the waiting request; may be null
   std::vector<keep_alive> owners; ///< of the memory and the places, kept until they are no longer accessed
+  /// Nobody waits longer for what is read, because computing it takes less time. A remote store answers then; movers of
+  /// other tiers answer when they have read it.
+  read_limit read_by = read_limit::max();
 };
 
 /// Reads into reserved memory. Objects that are `done` have been verified: key, epoch, generation and
@@ -47,6 +62,7 @@ enum class move_outcome : uint8_t {
   failed, ///< this object cannot be read, is not the expected one, or was not written
   away, ///< the device is out of service: nothing was tried, or the object may be intact when the device returns
   stalled, ///< the device did not answer and may still write to the memory, or read it
+  late,    ///< it did not come by `read_by`, and may still be written to the memory
 };
 /// Asks a tier on a store that other machines write to which of these are there, from `first` on, up to a gap. What is there joins
 /// the tier's index, and what is not leaves it.

@@ -60,6 +60,7 @@ moved_objects passage::moved(const part& piece) const {
   moved_objects request;
   request.space = of_.space;
   request.context = of_.context;
+  request.read_by = of_.read_by;
   request.objects.reserve(piece.objects.size());
   for (size_t i : piece.objects) {
     const object_place &from = piece.held->places()[i], &to = acquired_.places[i];
@@ -90,13 +91,17 @@ passage::reports passage::add_outcomes(size_t which, const std::vector<move_outc
       good.push_back(i);
       continue;
     }
+    const bool late = outcomes[n] == move_outcome::late;
+    ended_.late = ended_.late || late;
+    if (into && (late || outcomes[n] == move_outcome::stalled))
+      told.stalled.ids.push_back(acquired_.places[i].id);
+    if (late)
+      continue;
     ended_.lost.push_back(i);
     ended_.away += outcomes[n] == move_outcome::away ? 1 : 0;
     ended_.stalled = ended_.stalled || outcomes[n] == move_outcome::stalled;
     if (into && outcomes[n] == move_outcome::failed)
       told.damaged.ids.push_back(piece.held->places()[i].id);
-    if (into && outcomes[n] == move_outcome::stalled)
-      told.stalled.ids.push_back(acquired_.places[i].id);
   }
   piece.objects = std::move(good);
   return told;

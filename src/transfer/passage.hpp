@@ -42,6 +42,7 @@ class passage {
     const char* name = "transfer";           ///< in the error if the context ends
     uint64_t inference = 0;                  ///< for which the objects travel; 0: none or unknown
     bool hold = false;                       ///< what is published stays held
+    read_limit read_by = read_limit::max();  ///< as in moved_objects
     std::vector<uint64_t> checksums{};       ///< of the payloads, parallel to the objects; empty: unknown
   };
   explicit passage(plan steps) : of_(std::move(steps)) {}
@@ -92,6 +93,7 @@ class passage {
     std::vector<size_t> lost; ///< not moved, for whatever reason
     uint64_t away = 0;        ///< of these: the device is out of service
     bool stalled = false;     ///< of some of these a device has not let go
+    bool late = false;        ///< others, which are not lost, did not come in time
   };
   const outcome& ended() const { return ended_; }
   uint64_t payload_bytes(const part& piece) const; ///< of its objects

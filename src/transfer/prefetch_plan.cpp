@@ -147,12 +147,21 @@ prefetch_result prefetch_plan::result() const {
     auto tier = static_cast<size_t>(chunk_tiers_[chunk]);
     if (tier >= now.by_tier.size())
       continue; // a chunk of which nothing is needed
+    if (late_ && chunk >= now.all.delivered) {
+      --now.by_tier[tier].found;
+      continue;
+    }
     ++now.by_tier[tier].expected;
     now.by_tier[tier].delivered += chunk < now.all.delivered ? 1 : 0;
   }
+  if (late_) {
+    now.late = expected_ - now.all.delivered;
+    now.all.found -= now.late;
+    now.all.expected -= now.late;
+  }
   now.end = end_;
-  if (now.all.delivered == expected_)
-    now.end = expected_ < found_ ? prefetch_end::no_room : prefetch_end::complete;
+  if (now.all.delivered == now.all.expected)
+    now.end = now.all.expected < now.all.found ? prefetch_end::no_room : prefetch_end::complete;
   if (now.end == prefetch_end::lost) {
     now.missing = missing_;
     now.damaged = damaged_;

@@ -11,6 +11,7 @@
 #include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "transfer/arrival_counters.hpp"
+#include "transfer/mover_messages.hpp"
 
 #include <array>
 #include <cstddef>
@@ -34,6 +35,7 @@ struct prefetch_subject {
   keep_alive held_by;         ///< the lease of the chunks; may be null
   tier_kind to = memory_tier; ///< or a faster one, which everything reaches through host memory
   std::shared_ptr<const arrival_counters> arrivals; ///< one; null: none
+  read_limit read_by = read_limit::max(); ///< what has not come from below by then is left to the client
 };
 
 /// Why it went no further.
@@ -58,6 +60,7 @@ struct prefetch_share {
 struct prefetch_result {
   error failure;
   uint32_t requested = 0;
+  uint32_t late = 0; ///< chunks that did not come in time; they count as neither found nor expected
   prefetch_share all;
   std::array<prefetch_share, tier_kinds> by_tier{}; ///< by tier_kind
   prefetch_end end = prefetch_end::complete;
@@ -105,7 +108,9 @@ class prefetch_plan {
 
   /// No further window begins. The first reason counts.
   void stop(prefetch_end why);
-  bool stopped() const { return end_ != prefetch_end::complete; }
+  bool stopped() const { return late_ || end_ != prefetch_end::complete; }
+  /// What has not come by `read_by` does not come in time any more: the prefetch is complete without it.
+  void fall_behind() { late_ = late_ || end_ == prefetch_end::complete; }
 
   /// As it is now.
   prefetch_result result() const;
@@ -125,6 +130,7 @@ class prefetch_plan {
   std::vector<uint32_t> left_; ///< per chunk: objects that have not arrived
   uint32_t announced_ = 0;     ///< chunks
   prefetch_end end_ = prefetch_end::complete;
+  bool late_ = false;
   std::optional<prefix_object> missing_;
   bool damaged_ = false;
 };

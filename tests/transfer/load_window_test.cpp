@@ -346,6 +346,23 @@ TEST_F(LoadWindow, DamagedObjectsEndTheLoad) {
   EXPECT_TRUE(done.damaged);
 }
 
+TEST_F(LoadWindow, WhatIsLateEndsTheLoadAndNothingIsMissing) {
+  load_window window(plan, 4 * physical);
+  EXPECT_EQ(window.add_present(acquired("#..."), disk), step::read_below);
+  auto pass = from_disk(window, {1, 2, 3});
+  pass.add_space(acquired("#rrr"));
+  pass.add_outcomes(0, {move_outcome::done, move_outcome::late, move_outcome::done});
+  pass.on_arrival([] { return false; });
+  window.add_read(pass);
+  EXPECT_EQ(window.after_reading(true), step::ready) << "it waits for nobody";
+  window.deliver();
+  EXPECT_EQ(window.after_delivery()->code, errc::ok);
+  EXPECT_EQ(done.chunks, 2u);
+  EXPECT_TRUE(done.late);
+  EXPECT_FALSE(done.missing);
+  EXPECT_FALSE(done.damaged);
+}
+
 TEST_F(LoadWindow, ObjectsEvictedMeanwhileBeginTheNextWindow) {
   load_window window(plan, 4 * physical);
   EXPECT_EQ(window.add_present(acquired("##.."), disk), step::read_below);

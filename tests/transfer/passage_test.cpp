@@ -103,6 +103,25 @@ TEST_F(Passage, RemovesWhatCouldNotBeRead) {
   EXPECT_EQ(pass.publication().places.size(), 1u);
 }
 
+TEST_F(Passage, WhatIsLateIsNeitherReadNorLost) {
+  pass.add_space(acquired({state::reserved, state::reserved, state::reserved, state::absent}));
+  auto told = pass.add_outcomes(0, {outcome::done, outcome::late});
+  EXPECT_TRUE(pass.ended().late);
+  EXPECT_TRUE(pass.ended().lost.empty());
+  EXPECT_TRUE(told.damaged.ids.empty()) << "it is intact where it comes from";
+  EXPECT_EQ(told.stalled.ids, std::vector{object_id{301}}) << "its memory is still written";
+  pass.add_outcomes(1, {outcome::done});
+  EXPECT_EQ(pass.objects(), (std::vector<size_t>{0, 2}));
+}
+
+TEST_F(Passage, TheMoverIsToldHowLongToWait) {
+  auto planned = plan(direction::into_host, {hold(tier_kind::remote, 100, {0})});
+  planned.read_by = read_limit(std::chrono::seconds(7));
+  passage in(planned);
+  in.add_space(acquired({state::reserved, state::absent, state::absent, state::absent}));
+  EXPECT_EQ(in.read(in.parts()[0]).read_by, planned.read_by);
+}
+
 TEST_F(Passage, ObjectsOfADeviceOutOfServiceAreNotDamaged) {
   pass.add_space(acquired({state::reserved, state::absent, state::absent, state::absent}));
   auto lost = pass.add_outcomes(0, {outcome::away});

@@ -96,6 +96,33 @@ TEST_F(PrefetchPlan, ALostObjectEndsItAndTheFirstOneIsNamed) {
   EXPECT_FALSE(end.damaged);
 }
 
+TEST_F(PrefetchPlan, WhatFallsBehindIsLeftToTheClient) {
+  auto planned = make("hddddd");
+  auto first = *planned.next(), second = *planned.next();
+  planned.arrived(first, all(first));
+  planned.arrived(second, {true, false});
+  planned.fall_behind();
+  EXPECT_FALSE(planned.next());
+  auto now = planned.result();
+  EXPECT_EQ(now.end, prefetch_end::complete);
+  EXPECT_EQ(now.late, 3u);
+  EXPECT_EQ(now.all.delivered, 3u);
+  EXPECT_EQ(now.all.expected, 3u);
+  EXPECT_EQ(now.all.found, 3u);
+  EXPECT_EQ(now.by_tier[2].found, 2u);
+  EXPECT_EQ(now.by_tier[2].expected, 2u);
+  EXPECT_EQ(now.by_tier[2].delivered, 2u);
+  EXPECT_FALSE(now.missing);
+}
+
+TEST_F(PrefetchPlan, WhatEndedBeforeItFellBehindHasItsReason) {
+  auto planned = make("dddd");
+  planned.stop(prefetch_end::cancelled);
+  planned.fall_behind();
+  EXPECT_EQ(planned.result().end, prefetch_end::cancelled);
+  EXPECT_EQ(planned.result().late, 0u);
+}
+
 TEST_F(PrefetchPlan, TheFirstReasonToStopCounts) {
   auto planned = make("dddddd");
   auto first = *planned.next();

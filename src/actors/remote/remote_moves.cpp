@@ -59,6 +59,7 @@ caf::result<move_answer> remote_store::on_move(const moved_objects& objects, boo
   all->reply = std::move(reply);
   all->outcome.outcomes.assign(objects.objects.size(), move_outcome::done);
   all->generations.resize(objects.objects.size());
+  all->parts_left_of.resize(objects.objects.size());
   const uint64_t number = next_task_++;
   run(move(std::move(all), number), number);
   pump();
@@ -123,6 +124,7 @@ void remote_store::begin_steps(const transfer_ptr& all) {
         all->writes && with_.plan.compress &&
         remote::consists_of_half_floats(all->moved.space->spec, all->moved.objects[i].key.pool);
     all->parts_left += parts;
+    all->parts_left_of[i] = parts;
     node* at = nullptr;
     std::shared_ptr<replica_read> at_replica;
     for (uint32_t part = 0; part < parts; ++part) {
@@ -142,11 +144,70 @@ void remote_store::begin_steps(const transfer_ptr& all) {
   to_read(before);
   if (all->parts_left == 0)
     all->reply.deliver(std::move(all->outcome));
+  else if (!all->writes && all->moved.read_by <= now)
+    fall_behind(all);
+  else if (!all->writes && all->moved.read_by != read_limit::max())
+    limit(all);
   if (!lost.empty())
     doubt_map();
   for (const step_ptr& each : lost)
     unanswered(each);
   pump();
+}
+
+// ---- reads that fall behind ----
+
+/// At the time of the transfer's limit it is answered with what is there. A timer is in the ring for the next limit.
+void remote_store::limit(const transfer_ptr& all) {
+  limits_.emplace(all->moved.read_by, all);
+  await_limit(std::chrono::steady_clock::now());
+}
+
+void remote_store::await_limit(time_point now) {
+  if (limits_.empty() || (!limit_timers_.empty() && *limit_timers_.begin() <= limits_.begin()->first))
+    return;
+  limit_timers_.insert(limits_.begin()->first);
+  after(limits_.begin()->first - now, limit_timer);
+}
+
+void remote_store::on_limit() {
+  const auto now = std::chrono::steady_clock::now();
+  limit_timers_.erase(limit_timers_.begin());
+  while (!limits_.empty() && limits_.begin()->first <= now) {
+    auto all = std::move(limits_.begin()->second);
+    limits_.erase(limits_.begin());
+    fall_behind(all);
+  }
+  await_limit(now);
+}
+
+/// What was not asked for yet is not asked for any more. What is on its way is received into the memory, which nobody uses.
+void remote_store::fall_behind(const transfer_ptr& all) {
+  all->late = true;
+  for (size_t i = 0; i < all->parts_left_of.size(); ++i)
+    if (all->parts_left_of[i] != 0)
+      all->outcome.outcomes[i] = move_outcome::late;
+  std::vector<step_ptr> dropped;
+  for (const auto& [number, each] : nodes_) {
+    lane& by = each->reads;
+    std::erase_if(by.waiting, [&](const step_ptr& one) {
+      if (one->of != all)
+        return false;
+      by.waiting_bytes -= one->bytes;
+      dropped.push_back(one);
+      return true;
+    });
+  }
+  for (const step_ptr& each : dropped)
+    unanswered(each);
+  answer_read(all);
+}
+
+void remote_store::answer_read(const transfer_ptr& all) {
+  if (all->space->own)
+    return all->reply.deliver(all->outcome);
+  const uint64_t number = next_task_++;
+  run(deliver_read(all, number), number);
 }
 
 remote_store::step_ptr remote_store::step_of(const transfer_ptr& all, size_t object, uint32_t part,
@@ -228,7 +289,8 @@ bool remote_store::begin_next(lane& by) {
   if (!by.room() || overtakes(*by.waiting.front(), by))
     return false;
   const step& first = *by.waiting.front();
-  const bool unwanted = first.of && first.of->moved.context && !first.of->moved.context->live();
+  const bool unwanted =
+      first.of && (first.of->late || (first.of->moved.context && !first.of->moved.context->live()));
   if (!unwanted && !is_changed(by.waiting.front()))
     return false;
   auto next = std::move(by.waiting.front());
@@ -503,7 +565,7 @@ void remote_store::settle_at_replica(step_ptr done, bool delivered) {
     auto each = step_of(of, done->object, part, done->identity);
     if (!failed)
       end(*each, move_outcome::done);
-    else if (!enqueue(each, primary))
+    else if (of->late || !enqueue(each, primary))
       unanswered(std::move(each));
   }
   if (primary != nullptr)
@@ -528,7 +590,7 @@ void remote_store::note_read(const replica_read& at_replica) {
 void remote_store::unanswered(step_ptr lost) {
   if (lost->at_replica)
     return settle_at_replica(std::move(lost), false);
-  if (lost->reads())
+  if (lost->reads() && !lost->of->late)
     with_.counts->missed(metrics::remote_miss::unanswered);
   end(*lost, move_outcome::away);
 }
@@ -556,8 +618,10 @@ void remote_store::end(step& ended, move_outcome outcome) {
     return;
   transfer& of = *ended.of;
   auto& sum = of.outcome.outcomes[ended.object];
-  if (sum == move_outcome::done || outcome == move_outcome::failed)
-    sum = outcome == move_outcome::done ? sum : outcome;
+  --of.parts_left_of[ended.object];
+  if (!of.late && outcome != move_outcome::done &&
+      (sum == move_outcome::done || outcome == move_outcome::failed))
+    sum = outcome;
   if (!of.writes) {
     const uint64_t before = bytes_to_read_;
     bytes_to_read_ -= ended.bytes;
@@ -570,12 +634,16 @@ void remote_store::end(step& ended, move_outcome outcome) {
       book_.is_present(with_.plan.names.key_of(ended.identity), std::chrono::steady_clock::now());
     with_.counts->moved(of.writes, object.place.payload_bytes);
   }
-  if (--of.parts_left != 0)
+  if (--of.parts_left != 0 || of.late)
     return;
-  if (of.writes || of.space->own)
+  if (of.writes)
     return of.reply.deliver(std::move(of.outcome));
-  const uint64_t number = next_task_++;
-  run(deliver_read(ended.of, number), number);
+  const auto [first, last] = limits_.equal_range(of.moved.read_by);
+  const auto limited =
+      std::find_if(first, last, [&of](const auto& each) { return each.second.get() == &of; });
+  if (limited != last)
+    limits_.erase(limited);
+  answer_read(ended.of);
 }
 
 /// Nothing is delivered that was cleared while it was read. A token that may have changed is learnt first.
@@ -588,7 +656,7 @@ task<> remote_store::deliver_read(transfer_ptr all, uint64_t number) {
         with_.counts->missed(metrics::remote_miss::cleared);
         outcome = move_outcome::failed;
       }
-  all->reply.deliver(std::move(all->outcome));
+  all->reply.deliver(all->outcome);
   ended(number);
 }
 

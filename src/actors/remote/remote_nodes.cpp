@@ -110,19 +110,22 @@ remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_
   return call;
 }
 
+/// The meter learns when answers begin.
+store_link::callbacks remote_store::callbacks_of_reads(node& of) {
+  auto call = callbacks_of(
+      tags_of(of.number, 1), patience_of(with_.plan),
+      [this, &of](const remote::finished_command& done) { on_moved(of, of.reads, done); }, of);
+  call.received = [this](uint64_t bytes, time_point at) { with_.meter->answered(bytes, at); };
+  return call;
+}
+
 remote_store::node::node(remote_store& store, uint64_t its_number, remote::store_address where)
     : number(its_number), address(std::move(where)),
       questions_link(make_link(
           address, store.callbacks_of(
                        tags_of(number, 0), patience_of(store.with_.plan),
                        [this](const remote::finished_command& reply) { on_told(*this, reply); }, *this))),
-      reads{make_link(address, store.callbacks_of(
-                                   tags_of(number, 1), patience_of(store.with_.plan),
-                                   [this, &store](const remote::finished_command& done) {
-                                     store.on_moved(*this, reads, done);
-                                   },
-                                   *this)),
-            window_of(store.with_.plan)},
+      reads{make_link(address, store.callbacks_of_reads(*this)), window_of(store.with_.plan)},
       writes{make_link(address, store.callbacks_of(
                                     tags_of(number, 2), patience_for_writes_of(store.with_.plan),
                                     [this, &store](const remote::finished_command& done) {
@@ -405,6 +408,8 @@ void remote_store::on_io_done(const runtime::io_done& done) {
   } else {
     if (done.tag == budget_timer) {
       on_budget();
+    } else if (done.tag == limit_timer) {
+      on_limit();
     } else if (done.tag == replicas_timer) {
       ask_for_replicas_later();
       want_map();

@@ -66,6 +66,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -165,7 +166,7 @@ class remote_store {
 
  private:
   enum class phase : uint8_t { down, connecting, ready, closing };
-  enum timer : uint64_t { map_timer = 1, budget_timer, replicas_timer };
+  enum timer : uint64_t { map_timer = 1, budget_timer, replicas_timer, limit_timer };
   using time_point = std::chrono::steady_clock::time_point;
   using said = std::function<void(const remote::finished_command*)>; ///< null, once: the connection is lost
 
@@ -212,6 +213,8 @@ class remote_store {
     std::vector<std::optional<uint64_t>>
         generations; ///< of the objects: that of the first part which was read
     size_t parts_left = 0;
+    std::vector<size_t> parts_left_of; ///< each object
+    bool late = false;                 ///< it was answered before all had come
   };
   using transfer_ptr = std::shared_ptr<transfer>;
   /// Values that leave the store, and for which somebody waits.
@@ -345,6 +348,7 @@ class remote_store {
                                      std::function<void(const remote::finished_command&)> finished);
   store_link::callbacks callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
                                      std::function<void(const remote::finished_command&)> finished, node& of);
+  store_link::callbacks callbacks_of_reads(node& of);
   void connect(node& to);
   void connect_to_server(node& to);
   void on_link_ready(node& of);
@@ -383,6 +387,11 @@ class remote_store {
   // ---- objects on their way ----
   task<> move(transfer_ptr all, uint64_t number);
   void begin_steps(const transfer_ptr& all);
+  void limit(const transfer_ptr& all);
+  void await_limit(time_point now);
+  void on_limit();
+  void fall_behind(const transfer_ptr& all);
+  void answer_read(const transfer_ptr& all);
   remote::remote_identity identity_of(const transfer& of, size_t object) const;
   step_ptr step_of(const transfer_ptr& all, size_t object, uint32_t part,
                    const remote::remote_identity& identity) const;
@@ -481,6 +490,8 @@ class remote_store {
   std::vector<std::weak_ptr<beliefs>> asked_about_; ///< what lookups and writes wait for
   std::deque<std::weak_ptr<budget>> budgets_;       ///< in the order of their ends
   bool timing_ = false;
+  std::multimap<time_point, transfer_ptr> limits_; ///< reads for which nobody waits any longer then
+  std::set<time_point> limit_timers_; ///< that are in the ring; each ends earlier than those before it
   token_state realm_;
   std::map<space_id, space_state_ptr> spaces_;
   std::map<space_fingerprint, space_state_ptr> earlier_; ///< spaces of an earlier run that are not used yet

@@ -536,6 +536,8 @@ class s3_link final : public store_link, public remote::store_commands {
     end_attempts(*of);
     if (const auto kind = of->hedged_as(); kind && answered && by.first_byte_at())
       hedging_.answered(*kind, *by.first_byte_at() - of->begun_at);
+    if (answered && of->what == s3_transfer::kind::read && by.first_byte_at() && call_.received)
+      call_.received(CURL_MAX_WRITE_SIZE, *by.first_byte_at());
     if (answered && by.second() && call_.hedged)
       call_.hedged(true);
     of->result = std::move(told);

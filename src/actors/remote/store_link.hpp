@@ -36,6 +36,8 @@ class store_link {
     std::function<void()> ready;
     std::function<void(const remote::finished_command&)> finished;
     std::function<void(const std::string& why)> failed; ///< once; then `end` is called
+    /// So many bytes of an answer came at this time, which may be past; not every piece is told. May be empty.
+    std::function<void(uint64_t bytes, std::chrono::steady_clock::time_point at)> received;
     /// A request was sent a second time; `won`: and that one was answered first. May be empty.
     std::function<void(bool won)> hedged;
     std::function<void()> turned; ///< something has moved: more may be asked for, and `pump` is to be called

@@ -194,7 +194,10 @@ void valkey_link::on_received(int32_t bytes) {
   if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
     return fail(std::string("the connection failed: ") + std::strerror(-bytes) + hint());
   if (bytes > 0) {
-    silence_.received(static_cast<uint64_t>(bytes), link_now());
+    const auto now = link_now();
+    silence_.received(static_cast<uint64_t>(bytes), now);
+    if (call_.received)
+      call_.received(static_cast<uint64_t>(bytes), now);
     auto taken = tls_ ? decrypt(static_cast<size_t>(bytes)) : take(static_cast<size_t>(bytes));
     if (phase_ == phase::ending)
       return;

@@ -38,6 +38,7 @@ using prefetch_window = prefetch_plan::window;
 struct brought_window {
   std::vector<bool> there;
   std::optional<size_t> damaged; ///< the first that could not be read
+  bool late = false;             ///< some of it did not come in time
   bool keeps = false;            ///< `kept` is wanted
   std::vector<hold_ptr> kept;    ///< what is there stays until these end
 
@@ -72,6 +73,7 @@ passage::plan plan_of(prefetch_pointer self, const prefetch_window& window, tier
   plan.name = "prefetch";
   plan.inference = state.reading->inference;
   plan.hold = keeps;
+  plan.read_by = state.planned->subject().read_by;
   return plan;
 }
 
@@ -83,6 +85,7 @@ void note_brought(prefetch_pointer self, const passage& pass, brought_window& br
     brought.there[i] = states[i] == acquired_state::held;
   for (size_t i : pass.ended().lost)
     brought.damaged = std::min(i, brought.damaged.value_or(i));
+  brought.late = pass.ended().late;
   if (brought.keeps)
     brought.kept = {pass.acquired().held, pass.published()};
   for (const passage::part& part : pass.parts()) {
@@ -157,8 +160,8 @@ task<error> bring_window(prefetch_pointer self, prefetch_window& window, brought
         co_await bring_round(self, window, brought); // a waiting request holds nothing: neither does this
     if (!round)
       co_return round.error();
-    bool again =
-        (round->others || round->left) && !brought.damaged && ++window.rounds <= prefetch_plan::rounds_max;
+    bool again = (round->others || round->left) && !brought.damaged && !brought.late &&
+                 ++window.rounds <= prefetch_plan::rounds_max;
     if (brought.whole() || !again)
       co_return error{};
     window.below = true;
@@ -182,7 +185,9 @@ task<error> bring_to_host(prefetch_pointer self, prefetch_window& window) {
   auto& planned = *self->state.planned;
   planned.arrived(window, brought.there);
   co_await announce(self);
-  if (size_t gap = brought.gap(); !brought.whole())
+  if (brought.late)
+    planned.fall_behind();
+  else if (size_t gap = brought.gap(); !brought.whole())
     planned.lost(window, gap, brought.damaged && gap == *brought.damaged);
   co_return error{};
 }
@@ -290,6 +295,8 @@ task<error> bring_above(prefetch_pointer self, prefetch_window& window) {
   auto lost = [&written](refusal_reason why) { return written.lost[static_cast<size_t>(why)]; };
   if (lost(refusal_reason::no_room) + lost(refusal_reason::quota) != 0)
     planned.stop(prefetch_end::no_room);
+  else if (brought.late)
+    planned.fall_behind();
   else
     planned.lost(window, gap, brought.damaged && which[*brought.damaged] == gap);
   co_return error{};

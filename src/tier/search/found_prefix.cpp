@@ -83,6 +83,7 @@ steps found_prefix::leave(recompute_terms terms) {
   recompute_choice choice(planner_, of_.space->spec, terms);
   while (choice.step())
     co_yield {};
+  patience_s_ = choice.patience_s();
   if (choice.chunks() == found)
     co_return;
   steps rest = cut_to(choice.chunks());

@@ -58,7 +58,11 @@ class found_prefix {
   /// Does a step of the plan, before anything else. Returns true if there is another one.
   bool plan_some() { return planner_.step(); }
   const prefix_plan& plan() const { return planner_.plan(); } ///< shorter, if a lease cannot hold all of it
-  prefix_plan take_plan() { return planner_.take(); }         ///< call once, last
+  prefix_plan take_plan() {                                   ///< call once, last
+    prefix_plan taken = planner_.take();
+    taken.patience_s = patience_s_;
+    return taken;
+  }
 
   /// Returns, for each searched tier, some of its objects in chunks behind the prefix of which a rank is
   /// missing that has left; nullopt: that was all. Only for a search that holds the objects that it finds;
@@ -130,6 +134,7 @@ class found_prefix {
   uint64_t added_bytes_ = 0; ///< bytes of those that are not: the lease adds them
   uint64_t held_bytes_ = 0;
   std::optional<lease_account::claim> claimed_;
+  double patience_s_ = 0;
   uint32_t recompute_chunks_ = 0;
   std::optional<steps> leaving_, leasing_; ///< declared last, because they refer to the others
 };

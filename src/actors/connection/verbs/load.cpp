@@ -20,6 +20,7 @@ struct load_subject {
   uint64_t first_token = 0;      ///< position in the prompt at which the first object's chunk begins
   batch_ptr offered{};           ///< those of them that are found and not left to the client; null: all
   uint32_t recompute_chunks = 0; ///< present, and left to it
+  read_limit read_by = read_limit::max(); ///< what has not come by then is left to it as well
   std::optional<wire::Missing> missing{}; ///< the first one that was not found in the chosen tiers
   uint32_t tail_tokens = 0;               ///< not 0: the last chunk is a partial one, of so many tokens
 };
@@ -118,6 +119,7 @@ task<> choose(client_request& request, load_subject& subject, std::shared_ptr<co
   question.tiers = tiers;
   auto found = co_await request.look_up(std::move(question));
   subject.recompute_chunks = found.recompute_chunks;
+  subject.read_by = read_limit_of(found.plan, std::chrono::steady_clock::now());
   if (tiers != 0 && found.plan.missing) {
     const prefix_object& first = *found.plan.missing;
     subject.missing = wire::Missing(first.chunk + static_cast<uint32_t>(subject.scope.range.first),
@@ -125,7 +127,6 @@ task<> choose(client_request& request, load_subject& subject, std::shared_ptr<co
   }
   if (found.recompute_chunks != 0 || subject.missing)
     subject.offered = first_of(*subject.objects, found.plan.found_chunks * subject.scope.pools.size());
-  request.client.count_recomputed(subject.space->spec, found.recompute_chunks);
 }
 
 /// By prefix, which counts as an access.
@@ -218,10 +219,17 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   if (!subject.offered) // otherwise chunks of the request are missing
     job.generations = target->generations;
   job.context = request.context;
+  job.read_by = subject.read_by;
   job.note_access = !subject.from && request.context->inference == 0;
   auto& idle = request.actor.idle().loads;
+  const size_t offered = job.objects->size() / pools;
   auto done = co_await run_job<load_result>(request, idle, spawn_load, std::move(job));
   co_await request.valid(done.failure);
+  if (done.late) {
+    client.environment().client_probe->fell_behind();
+    subject.recompute_chunks += static_cast<uint32_t>(offered - done.chunks);
+  }
+  client.count_recomputed(subject.space->spec, subject.recompute_chunks);
   if (subject.probe)
     subject.probe->loaded(done.bytes);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {

@@ -83,11 +83,14 @@ task<prefetch_result> run_prefetch(client_request& request, prefetch_subject sub
   job.group = request.client.group_handle();
   job.found = found;
   job.expected = expected;
+  job.read_by = read_limit_of(*found, std::chrono::steady_clock::now());
   auto worker = spawn_prefetch(request.actor.system());
   auto stop =
       std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
   request.actor.when_ended(subject.context, stop);
   auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the prefetch's actor has ended");
+  if (done.late != 0)
+    request.client.environment().client_probe->fell_behind();
   co_return done;
 }
 
@@ -102,11 +105,12 @@ task<> bring(client_request& request, prefetch_subject subject, prefetch_terms t
   auto chunks = static_cast<uint32_t>(subject.chunks->size());
   auto present = co_await find_chunks(request, subject, chunks, terms.prefill_tokens_per_s, terms.tiers);
   terms.recompute_chunks = present.recompute_chunks;
-  client.count_recomputed(subject.space->spec, present.recompute_chunks);
   auto found = std::make_shared<const prefix_plan>(std::move(present.plan));
   request.release_body();
   auto done = co_await run_prefetch(request, subject, found, terms.tiers);
   co_await request.valid(done.failure);
+  terms.recompute_chunks += done.late;
+  client.count_recomputed(subject.space->spec, terms.recompute_chunks);
   answer_prefetch(request, subject, terms, done);
 }
 
