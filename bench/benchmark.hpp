@@ -75,6 +75,7 @@ void remote_probe(const settings&, const reporter&);
 void remote_lookup(const settings&, const reporter&);
 void remote_stopped(const settings&, const reporter&);
 void remote_s3(const settings&, const reporter&);
+void remote_slow_link(const settings&, const reporter&);
 void remote_scale(const settings&, const reporter&);
 void gpu_load(const settings&, const reporter&);
 void gpu_store(const settings&, const reporter&);

@@ -253,7 +253,7 @@ TEST_F(AwayFromAClear, OfEverythingFindsNothing) {
 
 TEST_F(AwayFromAClear, ThatDidNotHappenFindsAll) {
   start_apart();
-  a_->daemon.kill();
+  a_->daemon.terminate();
   come_back();
   EXPECT_TRUE(a_->finds_all(chain_, on_disk));
   EXPECT_EQ(a_->client->load_and_check(chain_), 4U);
