@@ -1,5 +1,7 @@
 #include "runtime/uring.hpp"
 
+#include "base/readable_bytes.hpp"
+
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -25,9 +27,8 @@ std::string ring_features::describe() const {
 }
 
 std::string kernel_report::describe() const {
-  auto limit = memlock_bytes == std::numeric_limits<uint64_t>::max()
-                   ? std::string{"unlimited"}
-                   : std::to_string(memlock_bytes) + " bytes";
+  auto limit = memlock_bytes == std::numeric_limits<uint64_t>::max() ? std::string{"unlimited"}
+                                                                     : readable_bytes(memlock_bytes);
   return "Linux " + release + ", io_uring with " + features.describe() + ", memlock " + limit;
 }
 
@@ -40,7 +41,7 @@ std::string locked_memory() {
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur >= enough)
     return {};
   return ": this kernel charges rings to the limit on locked memory, which is " +
-         std::to_string(limit.rlim_cur) + " bytes";
+         readable_bytes(limit.rlim_cur);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "storage/offline_volume.hpp"
 
+#include "base/readable_bytes.hpp"
 #include "storage/aligned_buffer.hpp"
 #include "storage/file_lock.hpp"
 #include "storage/live_objects.hpp"
@@ -123,9 +124,9 @@ std::string describe_shrinking(const std::string& path, uint64_t bytes, const vo
   uint64_t lost = keeps ? found.counts.outside : objects;
   if (lost == 0)
     return {};
-  return path + ": disk.bytes makes this file smaller, " + std::to_string(bytes) + " bytes instead of " +
-         std::to_string(block->capacity_bytes) + ", and the next start forgets " + std::to_string(lost) +
-         " of its " + std::to_string(objects) + " objects" +
+  return path + ": disk.bytes makes this file smaller, " +
+         readable_change(bytes, " instead of ", block->capacity_bytes) + ", and the next start forgets " +
+         std::to_string(lost) + " of its " + std::to_string(objects) + " objects" +
          (keeps ? ", which lie behind the new end: `terrace disk resize " + path + " " +
                       std::to_string(bytes) + "` before it moves what has room"
                 : ": its index would take too much of it, so that it starts over");

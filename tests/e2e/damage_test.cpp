@@ -1,4 +1,5 @@
 // Damage under a running daemon, and in a file that it opens: log, status and metrics report it.
+#include "base/readable_bytes.hpp"
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
@@ -69,7 +70,7 @@ TEST_F(Damage, AFileThatIsReplaced) {
 
 TEST_F(Damage, AFileThatIsTruncatedBeforeAnyRead) {
   ASSERT_EQ(::truncate(file().c_str(), disk_bytes / 2), 0);
-  expect_degraded(" was truncated to " + std::to_string(disk_bytes / 2));
+  expect_degraded(" was truncated to " + readable_bytes(disk_bytes / 2));
   expect_counted("truncated");
 }
 

@@ -1,4 +1,5 @@
 // When objects of host memory reach the disk: when they are evicted, at their second use, or never.
+#include "base/readable_bytes.hpp"
 #include "workload.hpp"
 
 #include "tests/support/scrape.hpp"
@@ -182,7 +183,7 @@ TEST_F(Demotion, MemoryThatIsGivenBackIsWrittenFirst) {
   auto lease = client_->lookup(chain_of(3, 8), true);
   daemon_->configure(with("write_back", 192 * mebibyte, segment_bytes, segments));
   daemon_->signal(SIGHUP);
-  EXPECT_TRUE(daemon_->await_log("has " + std::to_string(segment_bytes) + " bytes of host memory"));
+  EXPECT_TRUE(daemon_->await_log("has " + readable_bytes(segment_bytes) + " of host memory"));
   lease.held.release();
   EXPECT_TRUE(daemon_->await_log("segment 1 was removed"));
   EXPECT_TRUE(eventually([&] { return client_->tier("host").leaving_bytes == 0; }));

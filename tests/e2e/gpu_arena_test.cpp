@@ -1,5 +1,6 @@
 // Loads that the process of a device reads from host memory itself, on the host device and on the simulated
 // driver.
+#include "base/readable_bytes.hpp"
 #include "gpu_daemon.hpp"
 #include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
@@ -58,8 +59,7 @@ class GpuArena : public device_fixture {
   static void resize(daemon_under_test& daemon, uint64_t segments) {
     daemon.configure(options(segments));
     daemon.signal(SIGHUP);
-    EXPECT_TRUE(
-        daemon.await_log("has " + std::to_string(segments * segment_bytes) + " bytes of host memory"));
+    EXPECT_TRUE(daemon.await_log("has " + readable_bytes(segments * segment_bytes) + " of host memory"));
   }
 
   std::optional<engine_memory> memory_;
@@ -237,7 +237,7 @@ TEST_P(GpuArenaFault, WhatCannotBePinnedPassesStagingMemory) {
     daemon_under_test daemon(options(2));
     tester client(daemon.socket());
     auto region = registered(client);
-    EXPECT_TRUE(daemon.await_log("reads " + std::to_string(each.pinned) + " bytes of host memory itself"));
+    EXPECT_TRUE(daemon.await_log("reads " + readable_bytes(each.pinned) + " of host memory itself"));
     EXPECT_EQ(device_of(client).pinned_bytes, each.pinned);
     auto chain = chain_of(1, 8); // more than a segment
     client.store(chain);

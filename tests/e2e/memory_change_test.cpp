@@ -1,4 +1,5 @@
 // A daemon whose host memory changes its size while clients use it.
+#include "base/readable_bytes.hpp"
 #include "workload.hpp"
 
 namespace terrace::e2e {
@@ -15,8 +16,7 @@ class ChangingMemory : public ::testing::Test {
   void resize(uint64_t segments) {
     daemon_.configure(options(segments));
     daemon_.signal(SIGHUP);
-    EXPECT_TRUE(
-        daemon_.await_log("has " + std::to_string(segments * segment_bytes) + " bytes of host memory"));
+    EXPECT_TRUE(daemon_.await_log("has " + readable_bytes(segments * segment_bytes) + " of host memory"));
   }
 
   daemon_under_test daemon_{options(4)};

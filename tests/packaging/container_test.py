@@ -251,7 +251,7 @@ class Containers(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 10, 64 << 10))
 
         self.start(PROFILE.compiled(**STRICT), limits=lower)
-        self.assertTrue(self.log.has("memlock 65536 bytes"))
+        self.assertTrue(self.log.has("memlock 64.0 KiB"))
         self.expect(self.client("status"))
         self.assertEqual(self.stop(), 0, self.log.read_text())
 

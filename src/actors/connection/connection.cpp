@@ -2,6 +2,7 @@
 
 #include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
+#include "base/readable_bytes.hpp"
 #include "runtime/answer.hpp"
 
 #include <caf/send.hpp>
@@ -216,8 +217,8 @@ revoke_answer connection::on_revoke(const lease_id& id) {
   }
   client_.count_lease_end(revoked->ended);
   client_.log().info(std::string(revoked->ended.owner ? "had its lease" : "had a lease that it read") +
-                     " revoked by an operator; " + std::to_string(revoked->reading_bytes) +
-                     " bytes that it may be reading are kept until it releases them or ends");
+                     " revoked by an operator; " + readable_bytes(revoked->reading_bytes) +
+                     " that it may be reading are kept until it releases them or ends");
   count_quarantine();
   client_.show();
   return {{}, true, revoked->reading_bytes};

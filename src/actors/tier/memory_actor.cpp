@@ -2,6 +2,7 @@
 
 #include "actors/supervision/preparer_actor.hpp"
 #include "base/countdown.hpp"
+#include "base/readable_bytes.hpp"
 #include "memory/arena_resize.hpp"
 
 #include <caf/actor_system.hpp>
@@ -26,8 +27,8 @@ struct memory_state {
 using memory_pointer = memory_actor::stateful_pointer<memory_state>;
 
 std::string describe(const memory_state& state) {
-  return "group " + state.with.parts->name + " has " + std::to_string(state.with.parts->memory->size()) +
-         " bytes of host memory";
+  return "group " + state.with.parts->name + " has " + readable_bytes(state.with.parts->memory->size()) +
+         " of host memory";
 }
 
 void commit(memory_pointer self) {
@@ -48,7 +49,7 @@ void drop(memory_pointer self, uint32_t number) {
   with.parts->memory->drop(number);
   uint64_t left = with.parts->memory->leaving_bytes();
   with.log(describe(self->state) + ": segment " + std::to_string(number) + " was removed" +
-           (left == 0 ? "" : ", " + std::to_string(left) + " bytes are still used by leases or clients"));
+           (left == 0 ? "" : ", " + readable_bytes(left) + " are still used by leases or clients"));
 }
 
 /// The segment is empty: it is dropped when no mover and no device refers to it either.

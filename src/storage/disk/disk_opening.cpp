@@ -1,5 +1,6 @@
 #include "storage/disk/disk_opening.hpp"
 
+#include "base/readable_bytes.hpp"
 #include "memory/striped_allocator.hpp"
 #include "storage/file_lock.hpp"
 #include "storage/volume_device.hpp"
@@ -248,7 +249,7 @@ std::string names_of(const disk_paths& paths) {
 } // namespace
 
 std::string describe_opened(const opened_disk& disk) {
-  std::string text = std::to_string(disk.paths->bytes()) + " bytes in " + names_of(*disk.paths) + ", " +
+  std::string text = readable_bytes(disk.paths->bytes()) + " in " + names_of(*disk.paths) + ", " +
                      std::to_string(disk.objects->table().published()) + " objects found in " +
                      std::to_string(static_cast<uint64_t>(disk.seconds * 1000)) + " ms";
   for (size_t i = 0; i < disk.paths->size(); ++i)

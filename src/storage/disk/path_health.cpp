@@ -1,5 +1,7 @@
 #include "storage/disk/path_health.hpp"
 
+#include "base/readable_bytes.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -124,8 +126,8 @@ std::string file_watch::reason() const {
       return path_ + " was deleted while it is open" + until + "the file or its directory";
     case file_damage::replaced: return path_ + " is not the file that was opened" + until + "that file";
     case file_damage::truncated:
-      return path_ + " was truncated to " + std::to_string(bytes_) + " of " + std::to_string(opened_.bytes) +
-             " bytes: objects beyond are lost, and objects stored there may be. Restart the daemon, which "
+      return path_ + " was truncated to " + readable_change(bytes_, " of ", opened_.bytes) +
+             ": objects beyond are lost, and objects stored there may be. Restart the daemon, which "
              "makes it whole";
     case file_damage::overwritten:
       return path_ +

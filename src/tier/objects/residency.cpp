@@ -1,5 +1,6 @@
 #include "tier/objects/residency.hpp"
 
+#include "base/readable_bytes.hpp"
 #include "index/object_header.hpp"
 #include "tier/objects/object_batch.hpp"
 
@@ -423,10 +424,11 @@ residency::holders residency::count_holders() const {
 
 residency::holders residency::describe_holders() const {
   holders now = count_holders();
-  now.text = "leases and transfers hold " + std::to_string(table().totals().held.bytes) + " bytes in " +
-             std::to_string(table().totals().held.objects) + " objects (leases " +
-             std::to_string(now.leased_bytes) + "), writes in progress " +
-             std::to_string(table().totals().reserved_bytes) + " bytes";
+  now.text = "leases and transfers hold " + readable_bytes(table().totals().held.bytes) + " in " +
+             std::to_string(table().totals().held.objects) +
+             (table().totals().held.objects == 1 ? " object" : " objects") + " (leases " +
+             readable_bytes(now.leased_bytes) + "), writes in progress " +
+             readable_bytes(table().totals().reserved_bytes);
   return now;
 }
 

@@ -1,5 +1,7 @@
 #include "tier/quota/quota_line.hpp"
 
+#include "base/readable_bytes.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -55,7 +57,7 @@ bool quota_line::serve_first(tenant_line& line) {
   if (wanted.context && !wanted.context->live()) {
     errc code = wanted.context->ended.load();
     why = {code == errc::deadline && line.failed ? errc::no_space : code,
-           "the request ended while it waited for " + std::to_string(wanted.bytes) + " bytes: " +
+           "the request ended while it waited for " + readable_bytes(wanted.bytes) + ": " +
                quotas_.describe(wanted.tenant) + (line.failed ? ": " + line.failed->text : std::string())};
   } else if (auto room = quotas_.room_for(wanted.tenant, wanted.bytes); room == tenant_quotas::room::never) {
     why = refused(wanted, "");

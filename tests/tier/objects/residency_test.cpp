@@ -415,7 +415,7 @@ TEST_F(Residency, SaysWhatHoldsItsBytes) {
   tier.probe({chain(0, 1), true, false});
   acquire(chain(1, 2));
   std::string text = tier.describe_holders().text;
-  EXPECT_NE(text.find("hold 8192 bytes in 1 objects"), std::string::npos) << text;
+  EXPECT_NE(text.find("hold 8.00 KiB in 1 object "), std::string::npos) << text;
   EXPECT_NE(text.find("writes in progress 16384 bytes"), std::string::npos) << text;
 }
 

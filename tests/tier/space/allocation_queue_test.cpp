@@ -316,7 +316,7 @@ TEST_F(AllocationQueue, RefusesAtOnceWhenNothingMayLeaveAndTheRequestMayNotWait)
   make_room({});
   ASSERT_TRUE(*impatient);
   EXPECT_EQ((*impatient)->failure.code, errc::no_space);
-  EXPECT_NE((*impatient)->failure.text.find("leases and transfers hold 28672 bytes"), std::string::npos)
+  EXPECT_NE((*impatient)->failure.text.find("leases and transfers hold 28.0 KiB"), std::string::npos)
       << (*impatient)->failure.text;
   auto second = ask({2}, false);
   ASSERT_TRUE(*second);

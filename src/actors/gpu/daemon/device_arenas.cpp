@@ -1,5 +1,6 @@
 #include "actors/gpu/daemon/device_state.hpp"
 
+#include "base/readable_bytes.hpp"
 #include "runtime/answer.hpp"
 
 namespace terrace::actors {
@@ -18,8 +19,8 @@ void on_step(device_pointer self, const error& failure) {
   state.with.probe->pins(state.arenas.pinned_bytes());
   if (failure.code != errc::ok) {
     std::string text =
-        "device " + state.with.probe->name() + " reads " + std::to_string(state.arenas.pinned_bytes()) +
-        " bytes of host memory itself (gpu.map_arenas), the rest passes staging memory: " + failure.text;
+        "device " + state.with.probe->name() + " reads " + readable_bytes(state.arenas.pinned_bytes()) +
+        " of host memory itself (gpu.map_arenas), the rest passes staging memory: " + failure.text;
     (failure.code == errc::unsupported ? state.with.log : state.with.warn)(text);
   }
   pin_more(self);

@@ -1,5 +1,6 @@
 #include "actors/gpu/daemon/gpu_tier.hpp"
 
+#include "base/readable_bytes.hpp"
 #include "index/object_header.hpp"
 #include "runtime/answer.hpp"
 #include "transfer/arena_contents.hpp"
@@ -66,16 +67,16 @@ void take_arena(gpu_tier_pointer self, const import_region_answer& made) {
   if (made.failure.code == errc::gone)
     return; // the process has ended meanwhile, and the next one reports itself
   if (made.failure.code != errc::ok) {
-    refuse_arena(self, {made.failure.code,
-                        "its arena of " + std::to_string(with.bytes) +
-                            " bytes (gpu.tier_bytes) could not be allocated: " + made.failure.text});
+    refuse_arena(self,
+                 {made.failure.code, "its arena of " + readable_bytes(with.bytes) +
+                                         " (gpu.tier_bytes) could not be allocated: " + made.failure.text});
     return;
   }
   state.arena = made.memory;
   state.contents.clear();
   with.service->serves();
   with.probe->degraded(false);
-  with.log(subject(self) + " serves, with " + std::to_string(with.bytes) + " bytes");
+  with.log(subject(self) + " serves, with " + readable_bytes(with.bytes));
 }
 
 void on_device_changed(gpu_tier_pointer self, const device_changed_notice& notice) {
