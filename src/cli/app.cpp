@@ -30,6 +30,7 @@ namespace {
 /// the description.
 class help_format final : public CLI::Formatter {
  public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
   std::string make_option_opts(const CLI::Option* option) const override;
   std::string make_option_desc(const CLI::Option* option) const override;
 };
@@ -141,6 +142,15 @@ void check_numbers(CLI::Option& option) {
         "");
 }
 
+/// CLI11 writes "--no-colour{false}" for a flag that sets its variable to false.
+std::string help_format::make_option_name(const CLI::Option* option, bool is_positional) const {
+  std::string names = CLI::Formatter::make_option_name(option, is_positional);
+  for (size_t open = names.find('{'); open != std::string::npos; open = names.find('{', open))
+    names.erase(open, names.find('}', open) == std::string::npos ? std::string::npos
+                                                                 : names.find('}', open) + 1 - open);
+  return names;
+}
+
 std::string help_format::make_option_opts(const CLI::Option* option) const {
   if (option->get_type_size() == 0)
     return {}; // a flag
@@ -202,15 +212,22 @@ std::string about(const std::string& group) {
 CLI::App* add_command(CLI::App& root, const command_entry& entry) {
   std::string name = entry.name;
   CLI::App* parent = &root;
+  const std::string examples(entry.examples);
   if (size_t space = name.find(' '); space != std::string::npos) {
     std::string group = name.substr(0, space);
     name = name.substr(space + 1);
     auto groups = root.get_subcommands([&](CLI::App* app) { return app->get_name() == group; });
-    parent = groups.empty() ? root.add_subcommand(group, about(group)) : groups.front();
+    if (groups.empty()) {
+      parent = root.add_subcommand(group, about(group));
+      parent->footer("\nExamples:\n");
+    } else {
+      parent = groups.front();
+    }
+    parent->footer(parent->get_footer() + examples);
     parent->require_subcommand(1);
   }
   CLI::App* app = parent->add_subcommand(name, entry.summary);
-  app->footer("\nExamples:\n" + std::string(entry.examples));
+  app->footer("\nExamples:\n" + examples);
   return app;
 }
 

@@ -43,8 +43,8 @@ class bench_command final : public command {
   outcome<exit_code> run(console& to) override {
     if (options_.object_bytes < file_object_bytes_least || options_.object_bytes > file_object_bytes_most)
       return bad_usage(
-          fmt::format("--object-bytes: expected {} to {}, found {}", format_bytes(file_object_bytes_least),
-                      format_bytes(file_object_bytes_most), format_bytes(options_.object_bytes)));
+          fmt::format("--object-bytes: expected {} to {}, found {}", readable_bytes(file_object_bytes_least),
+                      readable_bytes(file_object_bytes_most), readable_bytes(options_.object_bytes)));
     auto result = measure_daemon(daemon_, options_);
     if (!result)
       return tl::unexpected(result.error());
@@ -83,7 +83,7 @@ class bench_command final : public command {
                  {{"lookup", fmt::format("p50 {}, p90 {}, p99 {}, max {} ({} digests, 1 client)",
                                          time(m.lookup_ns.p50), time(m.lookup_ns.p90), time(m.lookup_ns.p99),
                                          time(m.lookup_ns.max), options_.digests)}}));
-    table copies({{fmt::format("{} objects of {}", options_.objects, format_bytes(options_.object_bytes)),
+    table copies({{fmt::format("{} objects of {}", options_.objects, readable_bytes(options_.object_bytes)),
                    align::left},
                   {"rate"},
                   {"of memcpy"}});

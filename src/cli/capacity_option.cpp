@@ -60,11 +60,13 @@ outcome<std::vector<capacity_option>> parse_capacities(const std::string& option
       continue;
     }
     auto bytes = parse_bytes(part);
+    if (!bytes && bytes.error().text.find("did you mean") != std::string::npos)
+      return bad_usage(option + ": " + bytes.error().text);
     if (!bytes || *bytes == 0)
       return bad_usage(fmt::format(
           "{}: expected shares of the distinct chunks such as 5% or sizes such as 512MiB, found \"{}\"",
           option, part));
-    all.push_back({0, *bytes, format_bytes(*bytes)});
+    all.push_back({0, *bytes, readable_bytes(*bytes)});
   }
   return all;
 }

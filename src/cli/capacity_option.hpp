@@ -27,7 +27,7 @@ inline CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint
             value = *bytes;
           },
           text)
-      ->default_str(format_bytes(value))
+      ->default_str(readable_bytes(value))
       ->type_name("SIZE");
 }
 

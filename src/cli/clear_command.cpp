@@ -50,9 +50,9 @@ class clear_command final : public command {
     if (daemon_.json)
       print_json(to, json{{"objects", cleared->objects}, {"bytes", cleared->bytes}});
     else
-      to.print("{}",
-               format_facts({{"cleared", format_count(cleared->objects) + " objects, counted once per tier"},
-                             {"freed", format_bytes(cleared->bytes)}}));
+      to.print("{}", format_facts(
+                         {{"cleared", format_counted(cleared->objects, "object") + ", counted once per tier"},
+                          {"freed", readable_bytes(cleared->bytes)}}));
     return exit_code::ok;
   }
 
@@ -98,8 +98,8 @@ class evict_command final : public command {
       print_json(to, {{"objects", done->objects}, {"bytes", done->bytes}});
     else
       to.print("{}",
-               format_facts({{"evicted", format_count(done->objects) + " objects, counted once per tier"},
-                             {"freed", format_bytes(done->bytes)}}));
+               format_facts({{"evicted", format_counted(done->objects, "object") + ", counted once per tier"},
+                             {"freed", readable_bytes(done->bytes)}}));
     return exit_code::ok;
   }
 
@@ -156,7 +156,7 @@ class move_command final : public command {
  private:
   static json share(const client::move_share& one) { return {{"chunks", one.chunks}, {"bytes", one.bytes}}; }
   static std::string text(const client::move_share& one) {
-    return format_count(one.chunks) + " chunks, " + format_bytes(one.bytes);
+    return format_count(one.chunks) + " chunks, " + readable_bytes(one.bytes);
   }
 
   std::string to_;
@@ -205,7 +205,7 @@ class pin_command final : public command {
       to.print("nothing of the prompt is cached, so nothing is pinned\n");
     else
       to.print("{} of {} chunks are pinned: {} tokens, {}\n", format_count(done->pinned_chunks),
-               format_count(done->requested_chunks), format_count(done->tokens), format_bytes(done->bytes));
+               format_count(done->requested_chunks), format_count(done->tokens), readable_bytes(done->bytes));
     return exit_code::ok;
   }
 
@@ -218,7 +218,7 @@ class pin_command final : public command {
     else if (done->pins == 0)
       to.print("the prompt was not pinned\n");
     else
-      to.print("the prompt is unpinned: {} can be evicted\n", format_bytes(done->bytes));
+      to.print("the prompt is unpinned: {} can be evicted\n", readable_bytes(done->bytes));
     return exit_code::ok;
   }
 

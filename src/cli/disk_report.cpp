@@ -1,13 +1,19 @@
 #include "cli/disk_report.hpp"
 
+#include "base/unique_fd.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"
 #include "storage/live_objects.hpp"
 #include "storage/path_set.hpp"
+#include "storage/superblock.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace terrace::cli {
 
@@ -55,7 +61,7 @@ std::string describe_superblocks(const volume_inspection& is) {
 }
 
 std::string describe_part(uint64_t begin, uint64_t bytes) {
-  return fmt::format("{} at {}", format_bytes(bytes), format_count(begin));
+  return fmt::format("{} at {}", readable_bytes(bytes), format_count(begin));
 }
 
 std::string format_layout(const volume_inspection& is) {
@@ -83,7 +89,7 @@ std::string format_problems(const volume_inspection& is) {
   };
   if (is.file_bytes < is.block.capacity_bytes)
     text += fmt::format("  the file has {} where {} were expected; `terrace disk resize` repairs it\n",
-                        format_bytes(is.file_bytes), format_bytes(is.block.capacity_bytes));
+                        readable_bytes(is.file_bytes), readable_bytes(is.block.capacity_bytes));
   add(counts.damaged_blocks, "blocks of the index are torn, corrupted or unreadable");
   add(counts.missing_blocks, "blocks of the index are missing");
   add(counts.damaged_records, "records of the index are inconsistent");
@@ -120,7 +126,7 @@ std::string format_inspection(const std::string& path, const volume_inspection& 
   object_sum all = sum_of(is);
   std::string text = format_facts(
       {{"volume", to_hex(block.volume)},
-       {"file", fmt::format("{}, {}", path, format_bytes(is.file_bytes))},
+       {"file", fmt::format("{}, {}", path, readable_bytes(is.file_bytes))},
        {"path", fmt::format("{} of {}", block.path_index, block.path_count)},
        {"owner", fmt::format("group {} of {}", block.owner.group.empty() ? "-" : block.owner.group,
                              describe_machine(block, machine))},
@@ -129,18 +135,18 @@ std::string format_inspection(const std::string& path, const volume_inspection& 
                              block.epoch, block.forgotten_below, block.floors.size())},
        {"live objects",
         fmt::format("{}, {}; {} with headers and padding, {} of the arena", format_count(all.objects),
-                    format_bytes(all.payload_bytes), format_bytes(all.physical_bytes),
+                    readable_bytes(all.payload_bytes), readable_bytes(all.physical_bytes),
                     format_ratio(portion(all.physical_bytes, is.arena_bytes)))}});
   text += "\n" + format_layout(is);
   table spaces({{"space", align::left}, {"number"}, {"objects"}, {"bytes"}, {"on disk"}});
   for (const space_sum& sum : sum_by_space(is.found))
     spaces.add({to_hex(digest{sum.space.fingerprint}, short_fingerprint), std::to_string(sum.space.number),
-                format_count(sum.sum.objects), format_bytes(sum.sum.payload_bytes),
-                format_bytes(sum.sum.physical_bytes)});
+                format_count(sum.sum.objects), readable_bytes(sum.sum.payload_bytes),
+                readable_bytes(sum.sum.physical_bytes)});
   table sizes({{"objects up to"}, {"objects"}, {"bytes"}, {"on disk"}});
   for (const size_sum& sum : sum_by_size(is.found))
-    sizes.add({format_bytes(sum.payload_bytes_max), format_count(sum.sum.objects),
-               format_bytes(sum.sum.payload_bytes), format_bytes(sum.sum.physical_bytes)});
+    sizes.add({readable_bytes(sum.payload_bytes_max), format_count(sum.sum.objects),
+               readable_bytes(sum.sum.payload_bytes), readable_bytes(sum.sum.physical_bytes)});
   if (!spaces.empty())
     text += "\n" + spaces.to_string() + "\n" + sizes.to_string();
   return text + format_problems(is);
@@ -202,6 +208,25 @@ json to_json(const std::string& path, const volume_inspection& is) {
   return value;
 }
 
+namespace {
+
+/// Whether anything but zeroes follows the superblocks. What was only allocated has no data, and is not read.
+bool has_data_behind_superblocks(const std::string& path) {
+  unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<char> part(1 << 20);
+  for (off_t at = 2 * static_cast<off_t>(superblock_bytes);;) {
+    at = ::lseek(file.get(), at, SEEK_DATA);
+    const ssize_t got = at < 0 ? 0 : ::pread(file.get(), part.data(), part.size(), at);
+    if (got <= 0)
+      return false;
+    if (std::any_of(part.begin(), part.begin() + got, [](char byte) { return byte != 0; }))
+      return true;
+    at += got;
+  }
+}
+
+} // namespace
+
 outcome<inspected_volume> open_and_inspect(const std::string& path) {
   auto volume = offline_volume::open(path, volume_access::read);
   if (!volume)
@@ -209,6 +234,10 @@ outcome<inspected_volume> open_and_inspect(const std::string& path) {
   auto is = inspect(volume->device());
   if (!is && is.error().code == errc::internal) // the file is a volume that cannot be read
     return tl::unexpected(failure{exit_code::damaged, path + ": " + is.error().text});
+  if (!is && is.error().code == errc::not_found && has_data_behind_superblocks(path))
+    return tl::unexpected(failure{
+        exit_code::damaged, path + ": both copies of its superblock are zeroes, and what follows is not: "
+                                   "if this was a volume, nothing of it can be found"});
   if (!is)
     return disk_failure(path, is.error());
   return inspected_volume{std::move(*volume), std::move(*is)};

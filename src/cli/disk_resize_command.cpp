@@ -19,7 +19,7 @@ json sum_json(const object_sum& sum) {
 }
 
 std::string describe(const object_sum& sum) {
-  return fmt::format("{} objects, {}", format_count(sum.objects), format_bytes(sum.payload_bytes));
+  return fmt::format("{}, {}", format_counted(sum.objects, "object"), readable_bytes(sum.payload_bytes));
 }
 
 class disk_resize_command final : public command {
@@ -68,8 +68,8 @@ class disk_resize_command final : public command {
 
  private:
   void print(console& to, const resize_report& r) const {
-    to.print("{}: {} instead of {}{}\n", path_, format_bytes(r.after.capacity_bytes),
-             format_bytes(r.before.capacity_bytes), dry_run_ ? " would be possible" : "");
+    to.print("{}: {} instead of {}{}\n", path_, readable_bytes(r.after.capacity_bytes),
+             readable_bytes(r.before.capacity_bytes), dry_run_ ? " would be possible" : "");
     to.print("  kept        {}\n", describe(r.kept));
     to.print("  moved       {}\n", describe(r.moved));
     to.print("  dropped     {}\n", describe(r.dropped));

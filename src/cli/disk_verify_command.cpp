@@ -143,8 +143,8 @@ std::string format_scrub(const std::string& path, const volume_inspection& is, c
   std::string text = format_facts(
       {{"volume", path},
        {scrubbed.interrupted ? "interrupted" : "verified",
-        fmt::format("{} of {} objects, {} in {}, {}", format_count(scrubbed.checked()),
-                    format_count(is.found.objects.size()), format_bytes(scrubbed.bytes_read),
+        fmt::format("{} of {}, {} in {}, {}", format_count(scrubbed.checked()),
+                    format_counted(is.found.objects.size(), "object"), readable_bytes(scrubbed.bytes_read),
                     format_duration(scrubbed.seconds * 1e9), format_rate(rate))},
        {"intact", count(stored_state::intact)},
        {"superseded", count(stored_state::superseded) + " whose extents were reused: misses, not damage"},
@@ -360,7 +360,7 @@ class disk_wipe_command final : public command {
         block ? fmt::format("path {} of {} of volume {} of group {}", block->path_index, block->path_count,
                             to_hex(block->volume), block->owner.group.empty() ? "-" : block->owner.group)
               : block.error().text;
-    return fmt::format("{} ({}: {}) will be wiped", path, format_bytes(bytes), text);
+    return fmt::format("{} ({}: {}) will be wiped", path, readable_bytes(bytes), text);
   }
 
   std::vector<std::string> paths_;

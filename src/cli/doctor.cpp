@@ -103,7 +103,7 @@ finding examine_memlock(const std::string&) {
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
   if (limit.rlim_cur == RLIM_INFINITY)
     return good("locked memory", "unlimited");
-  const std::string text = "at most " + format_bytes(limit.rlim_cur);
+  const std::string text = "at most " + readable_bytes(limit.rlim_cur);
   if (limit.rlim_cur < (64ULL << 20))
     return doubtful("locked memory", text,
                     "buffers are not registered with the disk's ring beyond that: LimitMEMLOCK=infinity in "
@@ -138,7 +138,7 @@ uint64_t of_meminfo(const std::string& root, const std::string& name) {
 
 finding examine_memory(const std::string& root, uint64_t host_bytes) {
   const uint64_t available = of_meminfo(root, "MemAvailable");
-  const std::string text = format_bytes(available) + " available, host.bytes is " + format_bytes(host_bytes);
+  const std::string text = readable_bytes(available) + " available, host.bytes is " + readable_bytes(host_bytes);
   if (available < host_bytes)
     return bad("memory", text, "lower host.bytes, or free memory");
   if (available - host_bytes < (1ULL << 30))
@@ -168,7 +168,7 @@ finding examine_cgroup(const std::string& root, uint64_t host_bytes) {
   if (limit == UINT64_MAX)
     return good("control group", "no limit on memory");
   const std::string text =
-      "memory is limited to " + format_bytes(limit) + ", host.bytes is " + format_bytes(host_bytes);
+      "memory is limited to " + readable_bytes(limit) + ", host.bytes is " + readable_bytes(host_bytes);
   if (limit < host_bytes + host_bytes / 8)
     return bad("control group", text,
                "raise the limit (MemoryMax=, resources.limits.memory) to host.bytes and an eighth more: the "
@@ -220,9 +220,9 @@ finding examine_space(const std::string& folder, uint64_t bytes) {
     if (entry.path().extension() == ".extents")
       there += entry.file_size(ignored);
   const uint64_t available = uint64_t{space.f_bavail} * space.f_frsize;
-  std::string text = format_bytes(available) + " free, " + format_bytes(bytes) + " needed";
+  std::string text = readable_bytes(available) + " free, " + readable_bytes(bytes) + " needed";
   if (there != 0)
-    text += ", of which " + format_bytes(there) + " exist";
+    text += ", of which " + readable_bytes(there) + " exist";
   if (available + there < bytes)
     return bad("space on " + folder, text, "lower disk.bytes, or free space: the file is allocated at start");
   return good("space on " + folder, text);

@@ -31,8 +31,9 @@ class get_command final : public command {
     if (!key)
       return tl::unexpected(key.error());
     if (object_bytes_ < file_object_bytes_least || object_bytes_ > file_object_bytes_most)
-      return bad_usage(fmt::format("--object-bytes: expected {} to {}", format_bytes(file_object_bytes_least),
-                                   format_bytes(file_object_bytes_most)));
+      return bad_usage(fmt::format("--object-bytes: expected {} to {}",
+                                   readable_bytes(file_object_bytes_least),
+                                   readable_bytes(file_object_bytes_most)));
     auto daemon = connect(daemon_, "terrace get");
     if (!daemon)
       return tl::unexpected(daemon.error());
@@ -59,7 +60,7 @@ class get_command final : public command {
     std::string text =
         daemon_.json
             ? json_line({{"key", to_hex(key)}, {"bytes", fetched.bytes}, {"file", name}})
-            : fmt::format("{} written to {}; its SHA-256 matches\n", format_bytes(fetched.bytes), name);
+            : fmt::format("{} written to {}; its SHA-256 matches\n", readable_bytes(fetched.bytes), name);
     if (fetched.to_standard_output)
       to.note("{}", text);
     else
@@ -74,7 +75,7 @@ class get_command final : public command {
     if (found->empty())
       return failed(
           fmt::format("{}: not in the cache with pieces of {}; it was never stored, or has been evicted",
-                      to_hex(key), format_bytes(object_bytes_)));
+                      to_hex(key), readable_bytes(object_bytes_)));
     auto loaded = client.load(0, 1);
     if (!loaded)
       return request_failed(client.daemon(), "loading the first piece", loaded.error());
@@ -182,7 +183,7 @@ class put_command final : public command {
         pieces > file_pieces_max)
       return bad_usage(
           fmt::format("--object-bytes: expected {} to {} and at most {} pieces; these would be {}",
-                      format_bytes(file_object_bytes_least), format_bytes(file_object_bytes_most),
+                      readable_bytes(file_object_bytes_least), readable_bytes(file_object_bytes_most),
                       file_pieces_max, pieces));
     auto daemon = connect(daemon_, "terrace put");
     if (!daemon)
@@ -238,8 +239,8 @@ class put_command final : public command {
                       {"stored_pieces", stored.written},
                       {"present_pieces", stored.present}});
     else
-      to.print("{}  {} ({}, {} pieces stored, {} already present)\n", to_hex(file.key), path_,
-               format_bytes(file.bytes), stored.written, stored.present);
+      to.print("{}  {} ({}, {} stored, {} already present)\n", to_hex(file.key), path_,
+               readable_bytes(file.bytes), format_counted(stored.written, "piece"), stored.present);
   }
 
   std::string path_;

@@ -17,7 +17,7 @@ namespace {
 using names_by_connection = std::map<connection_id, std::string>;
 
 std::string format_leases(const client::leases_status& all, const names_by_connection& names) {
-  std::string text = fmt::format("{} leases\n", format_count(all.count));
+  std::string text = format_counted(all.count, "lease") + "\n";
   if (all.leases.empty())
     return text;
   table rows({{"lease", align::left},
@@ -35,7 +35,7 @@ std::string format_leases(const client::leases_status& all, const names_by_conne
               one.connection == connection_id{} ? "-" : std::to_string(static_cast<uint64_t>(one.connection)),
               name == names.end() ? "-" : name->second,
               format_duration(static_cast<double>(one.age.count()) * 1e6), std::to_string(one.space),
-              format_count(one.chunks), format_count(one.tokens), format_bytes(one.bytes),
+              format_count(one.chunks), format_count(one.tokens), readable_bytes(one.bytes),
               one.revoked                         ? "revoked"
               : one.connection == connection_id{} ? "pinned"
                                                   : ""});
@@ -117,6 +117,8 @@ std::unique_ptr<command> make_leases_command() { return std::make_unique<leases_
 
 namespace {
 
+constexpr const char* lists_them = "; `terrace leases` lists the ids";
+
 class lease_revoke_command final : public command {
  public:
   void declare(CLI::App& app) override {
@@ -127,11 +129,13 @@ class lease_revoke_command final : public command {
   outcome<exit_code> run(console& to) override {
     auto id = parse_id("a lease", lease_);
     if (!id)
-      return tl::unexpected(id.error());
+      return bad_usage(id.error().text + lists_them);
     auto daemon = connect(daemon_, "terrace lease revoke", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
     auto done = daemon->admin().revoke(lease_id{*id}, daemon_.until());
+    if (!done && done.error().code == errc::not_found)
+      done.error().text += lists_them;
     if (!done)
       return request_failed(*daemon, "revoking the lease", done.error());
     if (daemon_.json)
@@ -139,10 +143,10 @@ class lease_revoke_command final : public command {
                       {"holders", done->holders},
                       {"quarantined_bytes", done->quarantined_bytes}});
     else
-      to.print("the lease is revoked; {} connections had it{}\n", format_count(done->holders),
+      to.print("the lease is revoked; {} had it{}\n", format_counted(done->holders, "connection"),
                done->quarantined_bytes == 0
                    ? std::string()
-                   : ", and may be reading " + format_bytes(done->quarantined_bytes) +
+                   : ", and may be reading " + readable_bytes(done->quarantined_bytes) +
                          ", which are kept until they release the lease or end");
     return exit_code::ok;
   }

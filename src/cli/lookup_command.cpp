@@ -270,7 +270,7 @@ class explain_command final : public command {
       to.print("\n{}: {}\n", miss->state, advice(miss->state));
   }
 
-  prompt_options prompt_;
+  prompt_options prompt_{"--lookup"};
   std::string lookup_;
   daemon_options daemon_;
 };

@@ -24,7 +24,7 @@ std::string format_shadows(const client::policies_status& status) {
   std::sort(capacities.begin(), capacities.end());
   std::vector<column> columns{{"would have hit", align::left}};
   for (uint64_t capacity : capacities)
-    columns.push_back({format_bytes(capacity)});
+    columns.push_back({readable_bytes(capacity)});
   table ratios(columns);
   for (const std::string& policy : policies) {
     std::vector<std::string> row{policy};
@@ -43,7 +43,7 @@ std::string format_shadows(const client::policies_status& status) {
     memory += shadow.bookkeeping_bytes;
   std::string text =
       fmt::format("\n{}\n  of {} requested by {} requests; the shadow policies use {}\n", ratios.to_string(),
-                  format_bytes(any.asked_bytes), format_count(any.requests), format_bytes(memory));
+                  readable_bytes(any.asked_bytes), format_count(any.requests), readable_bytes(memory));
   if (status.skipped_requests != 0)
     text += fmt::format("  {} further requests were skipped because the shadow policies were busy\n",
                         format_count(status.skipped_requests));
@@ -58,8 +58,8 @@ std::string format_policies(const client::policies_status& status) {
     known.append(known.empty() ? "" : ", ").append(name);
   std::string text = format_facts(
       {{"group", status.group},
-       {"tracked", fmt::format("{} objects, {} of them not resident, in {}", format_count(status.tracked),
-                               format_count(status.ghosts), format_bytes(status.bookkeeping_bytes))},
+       {"tracked", fmt::format("{}, {} of them not resident, in {}", format_counted(status.tracked, "object"),
+                               format_count(status.ghosts), readable_bytes(status.bookkeeping_bytes))},
        {"policies", known}});
   table tiers({{"tier", align::left}, {"policy", align::left}, {"objects"}});
   for (const client::tier_policy& tier : status.tiers)

@@ -1,22 +1,16 @@
 #include "cli/prompt_options.hpp"
 
 #include "base/printable.hpp"
-#include "base/unique_fd.hpp"
 #include "cli/capacity_option.hpp"
 #include "cli/digest_text.hpp"
+#include "cli/run_program.hpp"
 #include "client/status.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace terrace::cli {
 
@@ -48,49 +42,16 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1);
 }
 
-/// Runs a program; its output and its errors come together.
-outcome<std::pair<int, std::string>> run_program(const std::vector<const char*>& words) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return failed(std::string("a pipe cannot be made: ") + std::strerror(errno));
-  unique_fd reads(ends[0]), writes(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, writes.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, writes.get(), STDERR_FILENO);
-  auto arguments = words;
-  arguments.push_back(nullptr);
-  pid_t child = -1;
-  int problem = ::posix_spawnp(&child, arguments[0], &actions, nullptr,
-                               const_cast<char* const*>(arguments.data()), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  writes.reset();
-  if (problem != 0)
-    return failed(fmt::format("{} cannot be started: {}; install it, or give --tokens", words[0],
-                              std::strerror(problem)));
-  std::string said;
-  std::array<char, 65'536> part;
-  for (ssize_t got = 0; (got = ::read(reads.get(), part.data(), part.size())) != 0;)
-    if (got > 0)
-      said.append(part.data(), static_cast<size_t>(got));
-    else if (errno != EINTR)
-      break;
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return std::pair(WIFEXITED(status) ? WEXITSTATUS(status) : 128, std::move(said));
-}
-
 } // namespace
 
 outcome<std::vector<uint32_t>> tokens_of_text(const tokenized_text& what) {
-  auto ended = run_program(
-      {"python3", "-c", tokenizing, what.tokenizer.c_str(), what.file.c_str(), what.special ? "yes" : "no"});
+  auto ended =
+      run_program({"python3", "-c", tokenizing, what.tokenizer, what.file, what.special ? "yes" : "no"});
   if (!ended)
-    return tl::unexpected(ended.error());
-  if (ended->first != 0)
-    return bad_usage(last_line(ended->second));
-  return parse_tokens(last_line(ended->second));
+    return failed(ended.error().text + "; install it, or give --tokens");
+  if (ended->code != 0)
+    return bad_usage(last_line(ended->output));
+  return parse_tokens(last_line(ended->output));
 }
 
 void prompt_options::declare(CLI::App& app) {
@@ -117,7 +78,9 @@ void prompt_options::declare(CLI::App& app) {
 
 outcome<void> prompt_options::read() {
   if (tokens_.empty() + digests_.empty() + text_.file.empty() != 2)
-    return bad_usage("expected --tokens, --digests or --text (see --help)");
+    return bad_usage(instead_.empty()
+                         ? std::string("expected --tokens, --digests or --text (see --help)")
+                         : "expected --tokens, --digests, --text or " + instead_ + " (see --help)");
   if (!text_.file.empty()) {
     if (auto fits = space_.check(); !fits)
       return fits;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -61,6 +62,10 @@ struct opened_prompt {
 
 class prompt_options {
  public:
+  prompt_options() = default;
+  /// `instead`: an option of the command that takes the prompt's place, such as "--lookup"; errors name it.
+  explicit prompt_options(std::string instead) : instead_(std::move(instead)) {}
+
   void declare(CLI::App& app);
 
   /// Whether a prompt or a space was given.
@@ -77,6 +82,7 @@ class prompt_options {
  private:
   outcome<void> read();
 
+  std::string instead_;
   space_options space_;
   std::string tokens_;
   std::string digests_;

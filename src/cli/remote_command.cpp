@@ -16,8 +16,8 @@ double remote_ns(std::chrono::nanoseconds time) { return static_cast<double>(tim
 std::string format_memory(const client::remote_state& remote) {
   if (!remote.memory)
     return "not known: " + remote.memory_refused;
-  return format_bytes(remote.used_bytes) + " of " +
-         (remote.max_bytes == 0 ? "no bound" : format_bytes(remote.max_bytes)) + ", " + remote.policy;
+  return readable_bytes(remote.used_bytes) + " of " +
+         (remote.max_bytes == 0 ? "no bound" : readable_bytes(remote.max_bytes)) + ", " + remote.policy;
 }
 
 std::string format_misses(const client::remote_state& remote) {
@@ -65,9 +65,9 @@ std::string format_remote(const client::remote_state& remote) {
   if (remote.hedges)
     add("hedged", format_counted(remote.hedges->sent, "request") + " sent a second time, " +
                       format_count(remote.hedges->won) + " of them answered by the second one first");
-  add("read", format_bytes(remote.read_bytes) + format_replica_reads(remote));
-  add("written", format_bytes(remote.written_bytes) +
-                     (remote.compressed ? ", as " + format_bytes(remote.stored_bytes) : ""));
+  add("read", readable_bytes(remote.read_bytes) + format_replica_reads(remote));
+  add("written", readable_bytes(remote.written_bytes) +
+                     (remote.compressed ? ", as " + readable_bytes(remote.stored_bytes) : ""));
   add("misses", format_misses(remote));
   add("memory", format_memory(remote));
   for (const std::string& warning : remote.warnings)
@@ -225,7 +225,7 @@ class remote_sweep_command final : public command {
                                                      ", of Redis clients or of spaces without a token"},
                                    {what_.dry_run ? "left behind" : "removed",
                                     format_counted(swept->stale, "value") + ", " +
-                                        format_bytes(swept->stale_bytes)}}));
+                                        readable_bytes(swept->stale_bytes)}}));
     return exit_code::ok;
   }
 

@@ -34,9 +34,9 @@ std::string format_tiers(const replay_counts& c) {
     if (c.hit_tokens[i] != 0 || std::find(governed_tiers.begin(), governed_tiers.end(),
                                           static_cast<tier_kind>(i)) != governed_tiers.end())
       tiers.add({tier_name(i), format_count(c.hit_tokens[i]),
-                 format_ratio(share_of(c.hit_tokens[i], c.input_tokens)), format_bytes(c.loaded_bytes[i])});
+                 format_ratio(share_of(c.hit_tokens[i], c.input_tokens)), readable_bytes(c.loaded_bytes[i])});
   tiers.add({"all", format_count(c.all_hit_tokens()), format_ratio(c.hit_ratio()),
-             format_bytes(c.all_loaded_bytes())});
+             readable_bytes(c.all_loaded_bytes())});
   return tiers.to_string();
 }
 
@@ -72,18 +72,18 @@ std::string format_summary(const replay_summary& s) {
       {"requests", fmt::format("{} in {}, {} {}", format_count(c.requests), format_duration(s.seconds * 1e9),
                                s.clients, s.clients == 1 ? "client" : "clients")},
       {"input", fmt::format("{} tokens, {} in whole chunks of {}", format_count(c.input_tokens),
-                            format_count(c.chunk_tokens), format_bytes(s.object_bytes))},
+                            format_count(c.chunk_tokens), readable_bytes(s.object_bytes))},
       {"hit ratio", format_ratio(c.hit_ratio()) + " of the input tokens"},
       {"loaded",
-       fmt::format("{}, {} while loading ({} mode)", format_bytes(c.all_loaded_bytes()),
+       fmt::format("{}, {} while loading ({} mode)", readable_bytes(c.all_loaded_bytes()),
                    format_rate(per_second(c.all_loaded_bytes(), static_cast<double>(c.load_ns) / 1e9)),
                    s.mode)},
       {"stored",
-       fmt::format("{}, {} while storing; {} chunks, {} already present", format_bytes(c.stored_bytes),
+       fmt::format("{}, {} while storing; {} chunks, {} already present", readable_bytes(c.stored_bytes),
                    format_rate(per_second(c.stored_bytes, static_cast<double>(c.store_ns) / 1e9)),
                    format_count(c.stored_chunks), format_count(c.present_chunks))},
       {"moved",
-       fmt::format("{}, {} in total", format_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
+       fmt::format("{}, {} in total", readable_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
   if (c.sent_tokens != 0)
     facts.emplace_back("sent", fmt::format("{} tokens, which the daemon hashed: {} of the whole chunks",
                                            format_count(c.sent_tokens),
@@ -108,8 +108,8 @@ std::string format_summary(const replay_summary& s) {
   facts.emplace_back("wrong bytes",
                      c.wrong_bytes == 0
                          ? "0"
-                         : fmt::format("{} in {} objects, first: {}", format_count(c.wrong_bytes),
-                                       format_count(c.wrong_objects), c.first_wrong));
+                         : fmt::format("{} in {}, first: {}", format_count(c.wrong_bytes),
+                                       format_counted(c.wrong_objects, "object"), c.first_wrong));
   return format_facts(facts) + "\n" + format_tiers(c) + "\n" + format_waits(c) + "\n" + format_latencies(c);
 }
 

@@ -21,8 +21,8 @@ std::string format_sessions(const client::sessions_status& all) {
   std::string text =
       fmt::format("{} sessions with {} of the daemon's memory; {} ended because there were too many\n"
                   "{} of them hold {} of host memory\n",
-                  format_count(all.count), format_bytes(all.bytes), format_count(all.evicted),
-                  format_count(all.held), format_bytes(all.held_bytes));
+                  format_count(all.count), readable_bytes(all.bytes), format_count(all.evicted),
+                  format_count(all.held), readable_bytes(all.held_bytes));
   if (all.sessions.empty())
     return text;
   table rows({{"session", align::left},
@@ -41,9 +41,9 @@ std::string format_sessions(const client::sessions_status& all) {
     rows.add({id_text(one.session.bytes),
               one.connection == connection_id{} ? "-" : std::to_string(static_cast<uint64_t>(one.connection)),
               std::to_string(one.space), format_count(one.generation - 1), format_count(one.committed_tokens),
-              format_count(one.saved_tokens), format_count(one.tail_tokens), format_bytes(one.bytes),
+              format_count(one.saved_tokens), format_count(one.tail_tokens), readable_bytes(one.bytes),
               one.keep ? "yes" : "no", mode_text(one.mode), format_count(one.held_tokens),
-              format_bytes(one.held_bytes)});
+              readable_bytes(one.held_bytes)});
   text.append("\n").append(rows.to_string());
   if (all.sessions.size() < all.count)
     text += fmt::format("\n  and {} more\n", format_count(all.count - all.sessions.size()));

@@ -188,8 +188,8 @@ class simulate_command final : public command {
                                    paths_.front(), chunk_tokens_));
     if (objects_.segment_bytes < objects_.physical_bytes)
       return bad_usage(fmt::format("--segment: expected room for a chunk of {}, found {}",
-                                   format_bytes(objects_.physical_bytes),
-                                   format_bytes(objects_.segment_bytes)));
+                                   readable_bytes(objects_.physical_bytes),
+                                   readable_bytes(objects_.segment_bytes)));
     for (const capacity_option& capacity : capacities) {
       uint64_t bytes = capacity.bytes;
       if (capacity.share > 0)
@@ -199,7 +199,7 @@ class simulate_command final : public command {
       uint64_t chunks = simulate::chunks_in(bytes, objects_);
       if (chunks == 0)
         return bad_usage(fmt::format("--capacity: expected room for at least one chunk of {}, found {}",
-                                     format_bytes(objects_.physical_bytes), capacity.label));
+                                     readable_bytes(objects_.physical_bytes), capacity.label));
       summary.capacities.push_back({capacity.label, bytes, chunks, 0, 0, 0});
     }
     std::stable_sort(summary.capacities.begin(), summary.capacities.end(),

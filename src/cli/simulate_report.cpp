@@ -54,8 +54,9 @@ std::string format_facts_of(const simulate_summary& s) {
   std::vector<std::pair<std::string, std::string>> facts{
       {"trace", fmt::format("{}, {} requests, {} input tokens", s.trace, format_count(s.requests),
                             format_count(s.input_tokens))},
-      {"chunks", fmt::format("{} of {} tokens, {} distinct, {} each", format_count(s.accesses),
-                             s.chunk_tokens, format_count(s.distinct_chunks), format_bytes(s.object_bytes))},
+      {"chunks",
+       fmt::format("{} of {} tokens, {} distinct, {} each", format_count(s.accesses), s.chunk_tokens,
+                   format_count(s.distinct_chunks), readable_bytes(s.object_bytes))},
       {"infinite cache",
        percent(s.hit_ratio(static_cast<double>(s.infinite_hits))) + " % of the input tokens hit"}};
   std::string host;

@@ -108,13 +108,13 @@ class size_command final : public command {
         {"model", fmt::format("{}, {} in {}", model.type.empty() ? "unnamed" : model.type,
                               model.latent ? "latent KV" : "keys and values", model.dtype)},
         {"layers", layers(model)},
-        {"KV per token", format_bytes(model.token_bytes())},
+        {"KV per token", readable_bytes(model.token_bytes())},
         {"tokens per GiB", format_count(tokens_per_gib(model))},
-        {fmt::format("{} tokens", format_count(tokens_)), format_bytes(model.prompt_bytes(tokens_))}};
+        {fmt::format("{} tokens", format_count(tokens_)), readable_bytes(model.prompt_bytes(tokens_))}};
     if (users_ != 0) {
       lines.push_back(
           {fmt::format("{} users", format_count(users_)),
-           format_bytes(static_cast<uint64_t>(all_bytes(model))) + ": host.bytes and disk.bytes together"});
+           readable_bytes(static_cast<uint64_t>(all_bytes(model))) + ": host.bytes and disk.bytes together"});
       lines.push_back(
           {"read",
            fmt::format("{} if each returns every {}: what comes from the disk is bounded by its speed",

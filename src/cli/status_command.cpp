@@ -126,8 +126,8 @@ namespace {
 
 std::string format_check(const client::check_result& found) {
   std::string text =
-      fmt::format("{} objects, {} sessions and {} connections were counted again\n\n",
-                  format_count(found.objects), format_count(found.sessions), format_count(found.connections));
+      fmt::format("counted again: {}, {} and {}\n\n", format_counted(found.objects, "object"),
+                  format_counted(found.sessions, "session"), format_counted(found.connections, "connection"));
   table rows({{"references of", align::left}, {"count"}});
   for (const auto& [kind, count] : found.references)
     rows.add({kind, format_count(count)});
@@ -138,7 +138,7 @@ std::string format_check(const client::check_result& found) {
     text += "not compared: " + one + "\n";
   for (const std::string& one : found.differences)
     text += "difference: " + one + "\n";
-  text += fmt::format("{} differences\n", format_count(found.count));
+  text += format_counted(found.count, "difference") + "\n";
   return text;
 }
 
@@ -256,8 +256,9 @@ std::string format_clients(const std::vector<client::client_status>& clients) {
     who.add({number, one.name, std::to_string(one.pid), std::to_string(one.uid), one.state,
              one.age.count() == 0 ? "< 1 ms" : format_duration(static_cast<double>(one.age.count()) * 1e6),
              format_count(one.requests), format_count(one.requests_in_flight)});
-    what.add({number, mean_latency(one), format_count(one.regions), format_bytes(one.region_bytes),
-              format_count(one.leases), format_bytes(one.leased_bytes), format_bytes(one.quarantined_bytes)});
+    what.add({number, mean_latency(one), format_count(one.regions), readable_bytes(one.region_bytes),
+              format_count(one.leases), readable_bytes(one.leased_bytes),
+              readable_bytes(one.quarantined_bytes)});
   }
   return who.to_string() + "\n" + what.to_string();
 }

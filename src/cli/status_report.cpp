@@ -81,16 +81,16 @@ std::string format_tiers(const client::group_status& group) {
               {"allocator", align::left},
               {"policy", align::left}});
   for (const client::tier_status& tier : group.tiers) {
-    space.add({tier.tier, tier.state, format_bytes(tier.capacity_bytes), format_bytes(tier.used_bytes),
+    space.add({tier.tier, tier.state, readable_bytes(tier.capacity_bytes), readable_bytes(tier.used_bytes),
                format_ratio(share_of(tier.used_bytes, tier.capacity_bytes)), format_count(tier.objects),
                format_count(tier.leased_objects), format_count(tier.waiting_requests)});
     hits.add({tier.tier, format_count(tier.hits), format_count(tier.misses),
               ratio_of(tier.hits, tier.hits + tier.misses), format_count(tier.hit_tokens),
               ratio_of(tier.hit_tokens, group.asked_tokens), format_count(tier.evictions),
               format_count(tier.errors)});
-    work.add({tier.tier, format_bytes(tier.bytes_read),
-              tier.read_bytes_per_s == 0 ? "-" : format_bytes(tier.read_bytes_per_s),
-              format_bytes(tier.bytes_written), format_bytes(tier.largest_free_run),
+    work.add({tier.tier, readable_bytes(tier.bytes_read),
+              tier.read_bytes_per_s == 0 ? "-" : readable_bytes(tier.read_bytes_per_s),
+              readable_bytes(tier.bytes_written), readable_bytes(tier.largest_free_run),
               format_ratio(tier.fragmentation), tier.allocator, tier.policy});
   }
   return space.to_string() + "\n" + hits.to_string() + "\n" + work.to_string();
@@ -101,8 +101,8 @@ std::string format_group(const client::group_status& group) {
       fmt::format("\n  group {} at {}{}\n  {}, {}, {}, {} of {} in regions\n\n", group.name,
                   group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "",
                   format_counted(group.spaces, "open space"), format_counted(group.leases, "lease"),
-                  format_counted(group.sessions, "session"), format_bytes(group.region_bytes),
-                  format_bytes(group.region_bytes_max));
+                  format_counted(group.sessions, "session"), readable_bytes(group.region_bytes),
+                  readable_bytes(group.region_bytes_max));
   text += format_tiers(group);
   for (const client::tier_status& tier : group.tiers)
     if (!tier.reason.empty())
@@ -112,7 +112,7 @@ std::string format_group(const client::group_status& group) {
       text += fmt::format("  {}: {}\n", tier.tier, tier.notice);
     if (tier.leaving_bytes != 0)
       text += fmt::format("  {}: {} of segments being removed are still used by leases or clients\n",
-                          tier.tier, format_bytes(tier.leaving_bytes));
+                          tier.tier, readable_bytes(tier.leaving_bytes));
   }
   return text;
 }
@@ -157,12 +157,12 @@ std::string format_spaces(const client::group_status& group) {
     for (const client::tier_status& tier : group.tiers) {
       auto share = std::find_if(space.tiers.begin(), space.tiers.end(),
                                 [&](const auto& one) { return one.tier == tier.tier; });
-      row.push_back(share == space.tiers.end() ? "-" : format_bytes(share->bytes));
+      row.push_back(share == space.tiers.end() ? "-" : readable_bytes(share->bytes));
     }
     spaces.add(std::move(row));
     for (const client::open_pool& pool : space.pools)
       pools.add({std::to_string(space.space), to_hex(space.fingerprint, 4), cut(pool.name, name_width),
-                 format_bytes(pool.object_bytes),
+                 readable_bytes(pool.object_bytes),
                  pool.tensors.empty() ? "-" : format_count(pool.tensors.size()), layers_of(pool)});
   };
   for (const client::space_status& space : group.open_spaces)
@@ -268,10 +268,10 @@ std::string format_devices(const client::daemon_status& s) {
                  {"", align::left}});
   for (const client::device_status& d : s.devices)
     devices.add({d.device, d.state, d.pid == 0 ? "-" : std::to_string(d.pid), format_count(d.regions),
-                 format_bytes(d.region_bytes), format_bytes(d.loaded_bytes), format_bytes(d.stored_bytes),
-                 format_bytes(d.pinned_bytes), format_bytes(d.direct_bytes), format_bytes(d.disk_bytes),
-                 format_count(d.starts), format_count(d.failures),
-                 d.reason.empty() ? d.description : d.reason});
+                 readable_bytes(d.region_bytes), readable_bytes(d.loaded_bytes),
+                 readable_bytes(d.stored_bytes), readable_bytes(d.pinned_bytes),
+                 readable_bytes(d.direct_bytes), readable_bytes(d.disk_bytes), format_count(d.starts),
+                 format_count(d.failures), d.reason.empty() ? d.description : d.reason});
   std::string text = "\n" + devices.to_string();
   for (const client::device_status& d : s.devices)
     if (d.disk_reads.starts_with("no: ") || d.disk_reads.starts_with("not all: "))
@@ -302,7 +302,7 @@ std::string format_status(const client::daemon_status& s) {
   for (const client::client_status& c : s.clients)
     clients.add({std::to_string(static_cast<uint64_t>(c.connection)), cut(c.name, name_width),
                  std::to_string(c.pid), c.state, format_count(c.requests), format_count(c.leases),
-                 format_bytes(c.region_bytes)});
+                 readable_bytes(c.region_bytes)});
   if (!clients.empty())
     text.append("\n").append(clients.to_string());
   return text + format_devices(s);
@@ -375,8 +375,8 @@ std::string format_tenants(const std::vector<client::tenant_status>& tenants) {
     else if (one.number != 0)
       name += "#" + std::to_string(one.number);
     for (const client::tenant_tier& tier : one.tiers)
-      rows.add({name, tier.tier, format_bytes(tier.used_bytes),
-                tier.max_bytes ? format_bytes(*tier.max_bytes) : "-", format_bytes(tier.guaranteed_bytes),
+      rows.add({name, tier.tier, readable_bytes(tier.used_bytes),
+                tier.max_bytes ? readable_bytes(*tier.max_bytes) : "-", readable_bytes(tier.guaranteed_bytes),
                 format_count(tier.waiting_requests), format_count(tier.refused)});
   }
   return rows.to_string();

@@ -91,7 +91,7 @@ std::string format_tiers(const client::daemon_status& before, const client::grou
     client::tier_status was = known != nullptr ? *known : tier;
     uint64_t hits = grown(was.hits, tier.hits), misses = grown(was.misses, tier.misses);
     auto rate = [&](uint64_t from, uint64_t to) { return format_rate(per_second(grown(from, to), elapsed)); };
-    rows.add({tier.tier, tier.state, format_bytes(tier.used_bytes),
+    rows.add({tier.tier, tier.state, readable_bytes(tier.used_bytes),
               format_ratio(share_of(tier.used_bytes, tier.capacity_bytes)), format_count(tier.leased_objects),
               format_count(tier.waiting_requests), format_per_second(hits, elapsed),
               hits + misses == 0 ? "-" : format_ratio(share_of(hits, hits + misses)),
@@ -136,8 +136,8 @@ std::string format_top(const client::daemon_status& before, const client::daemon
     slowest.add({one.who->name, std::to_string(static_cast<uint64_t>(one.who->connection)),
                  std::to_string(one.who->pid), one.who->state, format_count(one.who->requests_in_flight),
                  format_per_second(one.answered, elapsed), format_mean(one.answered, one.latency),
-                 format_count(one.who->leases), format_bytes(one.who->leased_bytes),
-                 format_bytes(one.who->quarantined_bytes)});
+                 format_count(one.who->leases), readable_bytes(one.who->leased_bytes),
+                 readable_bytes(one.who->quarantined_bytes)});
   }
   if (!slowest.empty())
     text.append("\n").append(slowest.to_string());

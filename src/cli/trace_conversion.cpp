@@ -1,5 +1,7 @@
 #include "cli/trace_conversion.hpp"
 
+#include "base/printable.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <xxhash.h>
@@ -30,6 +32,22 @@ struct timed_request {
 
 std::string at_line(const line_reader& from, const std::string& text) {
   return fmt::format("{}:{}: {}", from.path(), from.line_number(), text);
+}
+
+/// What a value of JSON is, for an error: its fields, or its type.
+std::string shape_of(const json& value) {
+  constexpr size_t shown_max = 6;
+  if (value.is_discarded())
+    return "text that is no JSON";
+  if (!value.is_object())
+    return "a JSON " + std::string(value.type_name());
+  std::vector<std::string> names;
+  for (const auto& [name, part] : value.items())
+    if (names.size() < shown_max)
+      names.push_back("\"" + printable(name.substr(0, 40)) + "\"");
+  return value.empty() ? "an empty object"
+                       : fmt::format("an object with {}{}", fmt::join(names, ", "),
+                                     value.size() > shown_max ? " and others" : "");
 }
 
 size_t blocks_begun(uint64_t tokens, uint32_t block_tokens) {
@@ -95,14 +113,62 @@ columns find_columns(const std::vector<std::string>& heads, trace_source from) {
   return {place("Timestamp"), place("Request tokens"), place("Response tokens"), place("Session ID")};
 }
 
+std::optional<trace_source> looks_like(std::string_view line) {
+  if (line.starts_with("TIMESTAMP,ContextTokens"))
+    return trace_source::azure;
+  if (line.starts_with("Timestamp,") && line.find("Request tokens") != std::string_view::npos)
+    return trace_source::burstgpt;
+  if (line.starts_with("{") && line.find("\"conversations\"") != std::string_view::npos)
+    return trace_source::sharegpt;
+  if (line.starts_with("{") && line.find("\"hash_ids\"") != std::string_view::npos)
+    return trace_source::bailian;
+  return std::nullopt;
+}
+
+constexpr const char* no_conversion =
+    "a trace in Mooncake's format, which needs no conversion: terrace simulate and terrace replay read it";
+
+/// Whether a request has the ids of blocks of 512 tokens, as Mooncake's traces have, and not of 16.
+bool is_mooncake(const json& request) {
+  if (!request.is_object() || !request.contains("timestamp") || request.contains("chat_id"))
+    return false;
+  const auto ids = request.find("hash_ids");
+  const auto length = request.find("input_length");
+  if (ids == request.end() || !ids->is_array() || length == request.end() || !length->is_number_unsigned())
+    return false;
+  const auto tokens = length->get<uint64_t>();
+  return tokens <= tokens_max && ids->size() == blocks_begun(tokens, trace_block_tokens) &&
+         ids->size() != blocks_begun(tokens, bailian_block_tokens) &&
+         ids->size() != tokens / bailian_block_tokens;
+}
+
+/// What the first line of a file is, for an error.
+std::string look_of(std::string_view line) {
+  constexpr size_t shown_max = 60;
+  if (auto source = looks_like(line); source == trace_source::azure)
+    return "a CSV of Azure";
+  else if (source == trace_source::burstgpt)
+    return "a CSV of BurstGPT";
+  else if (source == trace_source::sharegpt)
+    return "conversations in ShareGPT's format";
+  if (line.starts_with('{') || line.starts_with('[')) {
+    const json value = json::parse(line, nullptr, false);
+    return is_mooncake(value) ? no_conversion : shape_of(value);
+  }
+  return "\"" + printable(std::string(line.substr(0, shown_max))) +
+         (line.size() > shown_max ? "...\"" : "\"");
+}
+
 outcome<std::vector<timed_request>> read_table(line_reader& lines, const std::string& head, trace_source from,
                                                const conversion_options& options, uint32_t block_tokens) {
   const columns at = find_columns(cells_of(head), from);
   if (at.time == columns::none || at.input == columns::none || at.output == columns::none)
-    return bad_usage(
-        at_line(lines, from == trace_source::azure
-                           ? "expected the columns TIMESTAMP, ContextTokens and GeneratedTokens"
-                           : "expected the columns Timestamp, Request tokens and Response tokens"));
+    return bad_usage(at_line(
+        lines, fmt::format("expected a CSV of {}, found {}",
+                           from == trace_source::azure
+                               ? "Azure, with the columns TIMESTAMP, ContextTokens and GeneratedTokens"
+                               : "BurstGPT, with the columns Timestamp, Request tokens and Response tokens",
+                           look_of(head))));
   /// The blocks of a session so far, and its tokens.
   struct earlier {
     std::vector<uint64_t> ids;
@@ -179,9 +245,16 @@ outcome<std::vector<timed_request>> read_blocks(line_reader& lines, std::string 
   std::vector<timed_request> read;
   std::unordered_map<int64_t, int64_t> first_of; // of a chat: that with which its conversation began
   prefix_numbers numbers;
+  constexpr const char* expected =
+      "expected a line of a Qwen-Bailian trace, with timestamp, input_length, output_length and hash_ids";
   for (;;) {
+    const json from = json::parse(line, nullptr, false);
+    for (const char* name : {"timestamp", "input_length", "output_length", "hash_ids"})
+      if (!from.is_object() || !from.contains(name))
+        return bad_usage(at_line(lines, fmt::format("{}, found {}", expected, look_of(line))));
+    if (is_mooncake(from))
+      return bad_usage(at_line(lines, std::string(expected) + " of 16 tokens each, found " + no_conversion));
     try {
-      auto from = json::parse(line);
       timed_request one{from.at("timestamp").get<double>(), {}};
       one.request.input_length = from.at("input_length").get<uint32_t>();
       one.request.output_length = from.at("output_length").get<uint32_t>();
@@ -204,11 +277,9 @@ outcome<std::vector<timed_request>> read_blocks(line_reader& lines, std::string 
         one.request.turn = from.value("turn", uint32_t{0});
       }
       read.push_back(std::move(one));
-    } catch (const json::exception& e) {
+    } catch (const json::exception&) {
       return bad_usage(
-          at_line(lines, fmt::format("expected a JSON object with timestamp, input_length, output_length "
-                                     "and hash_ids ({})",
-                                     e.what())));
+          at_line(lines, fmt::format("{}, all numbers, found {} of other types", expected, shape_of(from))));
     }
     do {
       auto next = lines.next();
@@ -336,21 +407,23 @@ outcome<std::vector<timed_request>> read_array(const std::string& path, conversa
     try {
       if (failure_text.empty())
         all.add(parsed);
-    } catch (const json::exception& e) {
-      failure_text = e.what();
+    } catch (const json::exception&) {
+      failure_text = shape_of(parsed) + " in it";
     }
     return false;
   };
   try {
     const json rest = json::parse(file_characters(file.get()), file_characters(), take);
     if (!rest.is_array())
-      failure_text = "found no array";
-  } catch (const json::exception& e) {
-    failure_text = e.what();
+      failure_text = shape_of(rest);
+    else if (failure_text.empty() && !rest.empty() && !rest.front().is_null())
+      failure_text = shape_of(rest.front()) + " in it";
+  } catch (const json::parse_error& e) {
+    failure_text = fmt::format("text that is no JSON at byte {}", e.byte);
   }
   if (!failure_text.empty())
-    return bad_usage(fmt::format("{}: expected an array of objects with \"conversations\", each of "
-                                 "{{\"from\", \"value\"}} ({})",
+    return bad_usage(fmt::format("{}: expected ShareGPT's format, an array of objects with "
+                                 "\"conversations\", each of {{\"from\", \"value\"}}, found {}",
                                  path, failure_text));
   return all.take();
 }
@@ -360,10 +433,11 @@ outcome<std::vector<timed_request>> read_lines(line_reader& lines, std::string l
     try {
       if (!line.empty())
         all.add(json::parse(line));
-    } catch (const json::exception& e) {
-      return bad_usage(at_line(lines, fmt::format("expected an object with \"conversations\", each of "
-                                                  "{{\"from\", \"value\"}} ({})",
-                                                  e.what())));
+    } catch (const json::exception&) {
+      return bad_usage(
+          at_line(lines, fmt::format("expected ShareGPT's format, an object with \"conversations\", each of "
+                                     "{{\"from\", \"value\"}}, found {}",
+                                     look_of(line))));
     }
     auto next = lines.next();
     if (!next)
@@ -388,18 +462,6 @@ outcome<char> first_byte(const std::string& path) {
   if (next < 0)
     return bad_usage(path + ": expected a trace, found an empty file");
   return static_cast<char>(next);
-}
-
-std::optional<trace_source> looks_like(std::string_view line) {
-  if (line.starts_with("TIMESTAMP,ContextTokens"))
-    return trace_source::azure;
-  if (line.starts_with("Timestamp,") && line.find("Request tokens") != std::string_view::npos)
-    return trace_source::burstgpt;
-  if (line.starts_with("{") && line.find("\"conversations\"") != std::string_view::npos)
-    return trace_source::sharegpt;
-  if (line.starts_with("{") && line.find("\"hash_ids\"") != std::string_view::npos)
-    return trace_source::bailian;
-  return std::nullopt;
 }
 
 outcome<std::vector<timed_request>> read_requests(const std::string& path, const conversion_options& options,
@@ -429,9 +491,10 @@ outcome<std::vector<timed_request>> read_requests(const std::string& path, const
     line.erase(0, 3);
   auto from = options.from ? options.from : looks_like(line);
   if (!from)
-    return bad_usage(at_line(*lines,
-                             "expected a trace of Azure or BurstGPT (CSV), of Qwen-Bailian (JSON lines with "
-                             "hash_ids), or conversations in ShareGPT's format; --from names it"));
+    return bad_usage(
+        at_line(*lines, "expected a trace of Azure or BurstGPT (CSV), of Qwen-Bailian (JSON lines with "
+                        "hash_ids), or conversations in ShareGPT's format, found " +
+                            look_of(line) + "; --from names the format"));
   made.from = *from;
   made.block_tokens = block_of(*from);
   switch (*from) {

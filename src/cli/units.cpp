@@ -9,30 +9,6 @@
 
 namespace terrace::cli {
 
-namespace {
-
-/// Formats three significant digits.
-std::string three_digits(double value) {
-  int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f}", value, decimals);
-}
-
-constexpr std::array<const char*, 6> binary_units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-
-} // namespace
-
-std::string format_bytes(uint64_t bytes) {
-  if (bytes < 1024)
-    return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1023.5 && unit + 1 < binary_units.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return three_digits(value) + " " + binary_units[unit];
-}
-
 std::string format_rate(double rate) {
   constexpr std::array<const char*, 5> units{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
   size_t unit = 0;
@@ -76,8 +52,9 @@ std::string format_counted(uint64_t count, const std::string& noun) {
 std::string format_ratio(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
 
 outcome<uint64_t> parse_bytes(const std::string& text) {
-  auto wrong = [&] {
-    return bad_usage(fmt::format("expected a size such as 4096, 64KiB, 1.5GiB or 10GB, found \"{}\"", text));
+  auto wrong = [&](const std::string& meant = {}) {
+    return bad_usage(fmt::format("expected a size such as 4096, 64KiB or 1.5GiB, found \"{}\"{}", text,
+                                 meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant)));
   };
   double number = 0;
   auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -90,10 +67,12 @@ outcome<uint64_t> parse_bytes(const std::string& text) {
   if (!unit.empty() && unit != "b") {
     size_t power = std::string("kmgtp").find(unit[0]);
     std::string rest = unit.substr(1);
-    if (power == std::string::npos || (rest != "b" && rest != "ib"))
+    if (power == std::string::npos || (!rest.empty() && rest != "b" && rest != "ib"))
       return wrong();
+    if (rest != "ib") // decimal or binary? The daemon does not guess either
+      return wrong(std::string(text.data(), end) + "KMGTP"[power] + "iB");
     for (size_t i = 0; i <= power; ++i)
-      factor *= rest == "ib" ? 1024 : 1000;
+      factor *= 1024;
   }
   if (number * factor > 0x1.0p62)
     return wrong();

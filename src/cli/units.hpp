@@ -1,15 +1,13 @@
 // Formatting and parsing of numbers with units.
 #pragma once
 
+#include "base/readable_bytes.hpp"
 #include "cli/failure.hpp"
 
 #include <cstdint>
 #include <string>
 
 namespace terrace::cli {
-
-/// "0 B", "999 B", "1.50 KiB", "12.3 GiB".
-std::string format_bytes(uint64_t bytes);
 
 /// Bytes per second in powers of ten: "3.42 GB/s".
 std::string format_rate(double bytes_per_second);
@@ -31,8 +29,8 @@ inline double share_of(uint64_t part, uint64_t whole) {
 /// "36.6 %".
 std::string format_ratio(double ratio);
 
-/// Parses "4096", "64KiB", "1.5 GiB", "10GB" (powers of ten without the i). The failure says what was
-/// expected.
+/// Parses "4096", "64KiB", "1.5 GiB". Powers of ten ("10GB") are refused, as in the daemon's configuration. The failure says
+/// what was expected, and what may have been meant.
 outcome<uint64_t> parse_bytes(const std::string& text);
 
 } // namespace terrace::cli

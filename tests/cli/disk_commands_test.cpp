@@ -150,5 +150,19 @@ TEST_F(DiskInspectAndVerify, RefuseWhatIsNoStore) {
   EXPECT_THAT(err_, HasSubstr("superblock is damaged"));
 }
 
+TEST_F(DiskInspectAndVerify, KnowAVolumeWhoseSuperblocksAreGoneFromAnEmptyFile) {
+  const std::string zeroes(2 * superblock_bytes, '\0');
+  store_.add(1, 1, 5000);
+  ASSERT_EQ(::pwrite(fd_.get(), zeroes.data(), zeroes.size(), 0), static_cast<ssize_t>(zeroes.size()));
+  for (const char* command : {"inspect", "verify"}) {
+    EXPECT_EQ(run({command, path_}), exit_code::damaged);
+    EXPECT_THAT(err_, HasSubstr("both copies of its superblock are zeroes, and what follows is not"));
+  }
+  ASSERT_EQ(::ftruncate(fd_.get(), 0), 0);
+  ASSERT_EQ(::ftruncate(fd_.get(), file_bytes), 0);
+  EXPECT_EQ(run({"verify", path_}), exit_code::usage);
+  EXPECT_THAT(err_, HasSubstr("no superblock yet"));
+}
+
 } // namespace
 } // namespace terrace::cli

@@ -58,7 +58,7 @@ TEST(ReplayReport, TellsWhatWentWrong) {
   s.counts.note_error({errc::no_space, "all is leased"});
   s.counts.note_error({errc::no_space, "another text"});
   std::string text = format_summary(s);
-  EXPECT_THAT(text, HasSubstr("5 in 1 objects, first: request 7, chunk 0"));
+  EXPECT_THAT(text, HasSubstr("5 in 1 object, first: request 7, chunk 0"));
   EXPECT_THAT(text, ContainsRegex("error no_space +2 times, first: all is leased"));
 }
 

@@ -109,8 +109,9 @@ TEST_F(TraceConversion, BailiansBlocksBecomePrefixes) {
   EXPECT_THAT(joined.made.requests[1].hash_ids, ElementsAre(2, 4, 5));
   EXPECT_EQ(convert(lines, {.limit = 1}).made.requests.size(), 1u);
   EXPECT_THAT(refused(lines, {.block_tokens = 24}), HasSubstr("expected a multiple of 16"));
-  EXPECT_THAT(refused(R"({"timestamp": 0, "input_length": 40, "output_length": 9, "hash_ids": [4]})"),
-              HasSubstr(":1: expected 3 hash_ids, one for 16 tokens, found 1"));
+  EXPECT_THAT(
+      refused(R"({"timestamp": 0, "input_length": 40, "output_length": 9, "hash_ids": [4, 5, 6, 7]})"),
+      HasSubstr(":1: expected 3 hash_ids, one for 16 tokens, found 4"));
 }
 
 TEST_F(TraceConversion, ConversationsShareWhatWasSaid) {
@@ -147,7 +148,8 @@ TEST_F(TraceConversion, OtherFilesAreRefusedWithWhatWasExpected) {
   EXPECT_THAT(refused(""), HasSubstr("found an empty file"));
   EXPECT_THAT(refused("\n  \n"), HasSubstr("found an empty file"));
   EXPECT_THAT(refused("a,b,c\n1,2,3\n"), HasSubstr(":1: expected a trace of Azure or BurstGPT"));
-  EXPECT_THAT(refused("a,b,c\n", {.from = trace_source::azure}), HasSubstr("expected the columns TIMESTAMP"));
+  EXPECT_THAT(refused("a,b,c\n", {.from = trace_source::azure}),
+              HasSubstr("with the columns TIMESTAMP, ContextTokens and GeneratedTokens, found \"a,b,c\""));
   EXPECT_THAT(refused("TIMESTAMP,ContextTokens,GeneratedTokens\n"),
               HasSubstr("expected at least one request"));
   const std::string head = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
@@ -158,12 +160,38 @@ TEST_F(TraceConversion, OtherFilesAreRefusedWithWhatWasExpected) {
               HasSubstr(":2: expected numbers of tokens"));
   EXPECT_THAT(refused(head + "2023-11-16 18:17:03,1\n"), HasSubstr(":2: expected 3 cells, found 2"));
   EXPECT_THAT(refused("[{\"conversations\": 7}]"),
-              HasSubstr("expected an array of objects with \"conversations\""));
-  EXPECT_THAT(refused("[{\"a\": 7}]"), HasSubstr("expected an array"));
-  EXPECT_THAT(refused("[{\"conversations\": ["), HasSubstr("expected an array"));
-  EXPECT_THAT(refused("{\"conversations\": []}\nnothing\n"),
-              HasSubstr(":2: expected an object with \"conversations\""));
-  EXPECT_THAT(refused("{\"hash_ids\": []}\n"), HasSubstr(":1: expected a JSON object with timestamp"));
+              HasSubstr("expected ShareGPT's format, an array of objects with \"conversations\""));
+  EXPECT_THAT(refused("[{\"a\": 7}]"), HasSubstr("found an object with \"a\" in it"));
+  EXPECT_THAT(refused("[7]"), HasSubstr("found a JSON number in it"));
+  EXPECT_THAT(refused("[{\"conversations\": ["), HasSubstr("found text that is no JSON at byte "));
+  EXPECT_THAT(
+      refused("{\"conversations\": []}\nnothing\n"),
+      HasSubstr(":2: expected ShareGPT's format, an object with \"conversations\", each of {\"from\", "
+                "\"value\"}, found \"nothing\""));
+  EXPECT_THAT(
+      refused("{\"hash_ids\": []}\n"),
+      HasSubstr(":1: expected a line of a Qwen-Bailian trace, with timestamp, input_length, output_length "
+                "and hash_ids, found an object with \"hash_ids\""));
+  EXPECT_THAT(refused("{\"prompt\": 1, \"time\": 2}\n"),
+              HasSubstr("found an object with \"prompt\", \"time\"; --from"));
+  EXPECT_THAT(refused("{\"prompt\": 1}\n", {.from = trace_source::bailian}),
+              HasSubstr("found an object with \"prompt\""));
+  EXPECT_THAT(refused("{\"conversations\": []}\n", {.from = trace_source::azure}),
+              HasSubstr("expected a CSV of Azure, with the columns"));
+  EXPECT_THAT(refused("{\"conversations\": []}\n", {.from = trace_source::azure}),
+              HasSubstr("found conversations in ShareGPT's format"));
+  EXPECT_THAT(refused(R"({"timestamp": "a", "input_length": 40, "output_length": 9, "hash_ids": [1, 2, 3]})"),
+              HasSubstr("all numbers, found an object with"));
+}
+
+TEST_F(TraceConversion, AFileInMooncakesFormatNeedsNone) {
+  const std::string line =
+      R"({"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 2353, 2354]})";
+  for (const std::string& text : {refused(line), refused(line, {.from = trace_source::azure})})
+    EXPECT_THAT(text, HasSubstr("a trace in Mooncake's format, which needs no conversion"));
+}
+
+TEST_F(TraceConversion, AFileThatIsNotThereIsNamed) {
   auto none = convert_trace(file + ".none", {});
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().text, HasSubstr("cannot be opened"));

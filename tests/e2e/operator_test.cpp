@@ -295,6 +295,8 @@ TEST_F(Operator, AnUnknownLeaseIsAnError) {
   auto no_id = terrace(daemon_, {"lease", "revoke", "abc"});
   EXPECT_EQ(no_id.exit_code, 2);
   EXPECT_NE(no_id.err.find("hexadecimal"), std::string::npos) << no_id.err;
+  for (const auto& refused : {unknown, no_id, terrace(daemon_, {"lease", "revoke", "99999"})})
+    EXPECT_NE(refused.err.find("`terrace leases` lists the ids"), std::string::npos) << refused.err;
 }
 
 TEST_F(Operator, ClientsAreShownWithWhatTheyHoldAndHowLongTheyWait) {
