@@ -18,6 +18,7 @@ struct model_size {
   uint32_t full_layers = 0;       ///< layers whose KV grows with the prompt
   uint32_t window_layers = 0;     ///< layers with a sliding window
   uint32_t state_layers = 0;      ///< layers with a state
+  uint32_t other_layers = 0;      ///< layers without KV of their own and without a state, such as an MLP
   uint64_t window_tokens = 0;     ///< 0: no window
   uint64_t layer_token_bytes = 0; ///< bytes of one token in one layer with KV
 

@@ -81,6 +81,7 @@ class size_command final : public command {
               {"window_layers", model.window_layers},
               {"window_tokens", model.window_tokens},
               {"state_layers", model.state_layers},
+              {"other_layers", model.other_layers},
               {"bytes_per_token", model.token_bytes()},
               {"tokens_per_gib", tokens_per_gib(model)},
               {"tokens", tokens_},
@@ -100,6 +101,8 @@ class size_command final : public command {
                           format_count(model.window_tokens));
     if (model.state_layers != 0)
       text += fmt::format(", {} with a state, which is not counted", model.state_layers);
+    if (model.other_layers != 0)
+      text += fmt::format(", {} without KV", model.other_layers);
     return text;
   }
 
