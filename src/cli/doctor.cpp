@@ -3,8 +3,6 @@
 #include "base/unique_fd.hpp"
 #include "cli/units.hpp"
 
-#include <toml++/toml.h>
-
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -138,9 +136,12 @@ uint64_t of_meminfo(const std::string& root, const std::string& name) {
 
 finding examine_memory(const std::string& root, uint64_t host_bytes) {
   const uint64_t available = of_meminfo(root, "MemAvailable");
-  const std::string text = readable_bytes(available) + " available, host.bytes is " + readable_bytes(host_bytes);
+  const std::string text =
+      readable_bytes(available) + " available, host.bytes is " + readable_bytes(host_bytes);
+  if (of_meminfo(root, "MemTotal") < host_bytes)
+    return bad("memory", text, "lower host.bytes: the machine has less in all");
   if (available < host_bytes)
-    return bad("memory", text, "lower host.bytes, or free memory");
+    return doubtful("memory", text, "lower host.bytes, or free memory: the daemon starts, and may be killed");
   if (available - host_bytes < (1ULL << 30))
     return doubtful("memory", text, "leave at least 1 GiB to the engines and the kernel: lower host.bytes");
   return good("memory", text);
@@ -169,15 +170,19 @@ finding examine_cgroup(const std::string& root, uint64_t host_bytes) {
     return good("control group", "no limit on memory");
   const std::string text =
       "memory is limited to " + readable_bytes(limit) + ", host.bytes is " + readable_bytes(host_bytes);
+  const std::string fix =
+      "raise the limit (MemoryMax=, resources.limits.memory) to host.bytes and an eighth more: the arena's "
+      "memory is charged to the daemon";
+  if (limit < host_bytes)
+    return bad("control group", text, fix);
   if (limit < host_bytes + host_bytes / 8)
-    return bad("control group", text,
-               "raise the limit (MemoryMax=, resources.limits.memory) to host.bytes and an eighth more: the "
-               "arena's memory is "
-               "charged to the daemon");
+    return doubtful("control group", text, fix);
   return good("control group", text);
 }
 
-// ---- disks ----
+// ---- disks: without them the daemon starts with its disk tier off, so that nothing here is a failure ----
+
+constexpr const char* without_disk = ": the daemon starts with its disk tier off";
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -209,11 +214,21 @@ std::string probe_rates(int file, uint64_t bytes, std::pair<double, double>& rat
   return {};
 }
 
-finding examine_space(const std::string& folder, uint64_t bytes) {
+/// The folder, or the nearest existing one above it if the daemon makes it.
+std::string existing(const doctor_subject& subject, const std::string& folder) {
+  files::path at = folder;
+  if (std::find(subject.makes.begin(), subject.makes.end(), folder) != subject.makes.end())
+    while (!files::exists(at) && at.has_parent_path() && at != at.parent_path())
+      at = at.parent_path();
+  return at;
+}
+
+finding examine_space(const doctor_subject& subject, const std::string& folder) {
+  const uint64_t bytes = subject.disk_bytes / subject.disks.size();
   struct statvfs space {};
-  if (::statvfs(folder.c_str(), &space) != 0)
-    return bad("space on " + folder, error_text(errno),
-               "create the folder on the disk that the tier is to use");
+  if (::statvfs(existing(subject, folder).c_str(), &space) != 0)
+    return doubtful("space on " + folder, error_text(errno) + without_disk,
+                    "create the folder on the disk that the tier is to use");
   uint64_t there = 0; // extent files that exist are used again
   std::error_code ignored;
   for (const auto& entry : files::directory_iterator(folder, ignored))
@@ -224,37 +239,44 @@ finding examine_space(const std::string& folder, uint64_t bytes) {
   if (there != 0)
     text += ", of which " + readable_bytes(there) + " exist";
   if (available + there < bytes)
-    return bad("space on " + folder, text, "lower disk.bytes, or free space: the file is allocated at start");
+    return doubtful("space on " + folder, text + without_disk,
+                    "lower disk.bytes, or free space: the file is allocated at start");
   return good("space on " + folder, text);
 }
 
-finding examine_disk(const std::string& folder, const doctor_options& options) {
+finding examine_disk(const doctor_subject& subject, const std::string& folder,
+                     const doctor_options& options) {
   const std::string name = "disk " + folder;
-  const std::string path = folder + "/terrace-doctor." + std::to_string(::getpid());
+  const std::string there = existing(subject, folder);
+  const std::string path = there + "/terrace-doctor." + std::to_string(::getpid());
   unique_fd file(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_DIRECT, 0600));
   bool direct = bool(file);
   int refused = errno;
   if (!direct && refused == EINVAL) // the file exists, on a file system without direct I/O
     file = unique_fd(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   if (!file)
-    return bad(name, "no file can be made: " + error_text(refused),
-               refused == EACCES || refused == EPERM || refused == EROFS
-                   ? "give the folder to the daemon's user; under systemd, `terrace doctor --unit` prints "
-                     "what the unit lacks"
-                   : "create the folder");
+    return doubtful(
+        name, "no file can be made: " + error_text(refused) + without_disk,
+        refused == EACCES || refused == EPERM || refused == EROFS
+            ? "give the folder to the daemon's user; under systemd, `terrace doctor --unit` prints "
+              "what the unit lacks"
+            : "create the folder");
   ::unlink(path.c_str());
   const uint64_t bytes = options.probe_bytes;
   if (::fallocate(file.get(), 0, 0, static_cast<off_t>(std::max<uint64_t>(bytes, 4096))) != 0) {
     refused = errno;
-    return bad(name, "fallocate failed: " + error_text(refused),
-               refused == EOPNOTSUPP ? "use ext4, XFS or btrfs: this file system cannot allocate a file ahead"
-                                     : "free space on the disk");
+    return doubtful(name, "fallocate failed: " + error_text(refused) + without_disk,
+                    refused == EOPNOTSUPP
+                        ? "use ext4, XFS or btrfs: this file system cannot allocate a file ahead"
+                        : "free space on the disk");
   }
   std::string text = direct ? "direct I/O" : "no direct I/O";
+  if (there != folder)
+    text = "the daemon makes it; " + text;
   if (bytes != 0) {
     std::pair<double, double> rates;
     if (std::string problem = probe_rates(file.get(), bytes, rates); !problem.empty())
-      return bad(name, problem, "see the kernel's log (dmesg) for the device");
+      return doubtful(name, problem + without_disk, "see the kernel's log (dmesg) for the device");
     text += ", " + format_rate(rates.first) + " written, " + format_rate(rates.second) +
             " read, one request at a time";
   }
@@ -277,28 +299,30 @@ bool answers(const std::string& path, bool& fits) {
   return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-finding examine_socket(const std::string& path) {
+finding examine_socket(const doctor_subject& subject, const std::string& path) {
   const std::string name = "socket " + path;
   bool fits = false;
   if (answers(path, fits))
     return good(name, "a daemon answers");
   if (!fits)
     return bad(name, "the path is too long", "choose a path of at most 107 bytes in [[listen]]");
-  const std::string folder = folder_of(path);
+  const std::string folder = existing(subject, folder_of(path));
   if (!files::is_directory(folder))
-    return doubtful(name, "the folder " + folder + " does not exist",
-                    "systemd makes /run/terrace; otherwise create it for the daemon's user");
+    return bad(name, "the folder " + folder + " does not exist",
+               "systemd makes /run/terrace; otherwise create it for the daemon's user");
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     return bad(name, "this user may not write to " + folder,
                "run as the daemon's user, or choose another path in [[listen]]");
   return good(name, "no daemon answers; it can be made");
 }
 
+const std::string without_metrics = ": the daemon serves without metrics";
+
 finding examine_port(const std::string& address, bool daemon_answers) {
   const std::string name = "metrics " + address;
   auto colon = address.rfind(':');
   if (colon == std::string::npos)
-    return bad(name, "no port", "expected HOST:PORT in metrics.address");
+    return doubtful(name, "no port" + without_metrics, "expected HOST:PORT in metrics.address");
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
@@ -308,7 +332,8 @@ finding examine_port(const std::string& address, bool daemon_answers) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   if (::getaddrinfo(host.empty() ? nullptr : host.c_str(), address.c_str() + colon + 1, &wanted, &found) != 0)
-    return bad(name, "the address is not known", "expected HOST:PORT in metrics.address");
+    return doubtful(name, "the address is not known" + without_metrics,
+                    "expected HOST:PORT in metrics.address");
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
   unique_fd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int one = 1;
@@ -318,7 +343,7 @@ finding examine_port(const std::string& address, bool daemon_answers) {
   const int refused = errno;
   if (refused == EADDRINUSE && daemon_answers)
     return good(name, "in use, as by the daemon that answers");
-  return bad(name, error_text(refused), "choose another port in metrics.address");
+  return doubtful(name, error_text(refused) + without_metrics, "choose another port in metrics.address");
 }
 
 finding examine_gpu(const std::string& root) {
@@ -339,6 +364,13 @@ finding examine_gpu(const std::string& root) {
     return doubtful("GPU", text + ", of which this user may not open " + std::to_string(closed),
                     "give the daemon's user access to /dev/nvidia* (a group, or DeviceAllow= in systemd)");
   return good("GPU", text);
+}
+
+/// Whether the daemon has found something about the path or address.
+bool is_told(const doctor_subject& subject, const std::string& what) {
+  return std::any_of(subject.told.begin(), subject.told.end(), [&](const finding& each) {
+    return each.text.find("\"" + what + "\"") != std::string::npos;
+  });
 }
 
 finding examine_clock() {
@@ -365,9 +397,14 @@ finding examine_unit(const doctor_subject& subject, const std::string& root) {
   if (unit_drop_in(subject).empty() ||
       files::exists(root + "/etc/systemd/system/terraced.service.d/paths.conf"))
     return good("systemd", "the unit may write to all folders");
-  return bad(
-      "systemd", "the unit may not write to a folder of the configuration",
-      "terrace doctor --unit > /etc/systemd/system/terraced.service.d/paths.conf; systemctl daemon-reload");
+  doctor_subject sockets = subject;
+  sockets.disks.clear();
+  const std::string fix =
+      "terrace doctor --unit > /etc/systemd/system/terraced.service.d/paths.conf; systemctl daemon-reload";
+  if (unit_drop_in(sockets).empty())
+    return doubtful("systemd",
+                    std::string("the unit may not write to a disk of the configuration") + without_disk, fix);
+  return bad("systemd", "the unit may not write to the folder of a socket of the configuration", fix);
 }
 
 } // namespace
@@ -397,23 +434,29 @@ std::string unit_drop_in(const doctor_subject& subject) {
 
 std::vector<finding> examine(const doctor_subject& subject, const doctor_options& options) {
   const std::string& root = options.root;
-  std::vector<finding> all{examine_kernel(),
-                           examine_io_uring(root),
-                           examine_memlock(root),
-                           examine_large_pages(root),
-                           examine_memory(root, subject.host_bytes),
-                           examine_cgroup(root, subject.host_bytes)};
+  std::vector<finding> all{examine_kernel(), examine_io_uring(root), examine_memlock(root),
+                           examine_large_pages(root)};
+  if (subject.host_bytes != 0) {
+    all.push_back(examine_memory(root, subject.host_bytes));
+    all.push_back(examine_cgroup(root, subject.host_bytes));
+  }
+  all.insert(all.end(), subject.told.begin(), subject.told.end());
+  if (subject.told.empty() && subject.host_bytes != 0)
+    all.push_back(good("configuration", "valid"));
   for (const std::string& folder : subject.disks) {
-    all.push_back(examine_space(folder, subject.disk_bytes / subject.disks.size()));
-    all.push_back(examine_disk(folder, options));
+    if (is_told(subject, folder))
+      continue;
+    all.push_back(examine_space(subject, folder));
+    all.push_back(examine_disk(subject, folder, options));
   }
   bool any_answers = false;
   for (const std::string& socket : subject.sockets) {
     bool fits = false;
     any_answers = any_answers || answers(socket, fits);
-    all.push_back(examine_socket(socket));
+    if (!is_told(subject, socket))
+      all.push_back(examine_socket(subject, socket));
   }
-  if (!subject.metrics.empty())
+  if (!subject.metrics.empty() && !is_told(subject, subject.metrics))
     all.push_back(examine_port(subject.metrics, any_answers));
   all.push_back(examine_gpu(root));
   all.push_back(examine_unit(subject, root));

@@ -10,18 +10,7 @@
 
 namespace terrace::cli {
 
-/// The part of a daemon's configuration that the machine has to fulfil. The defaults are those of the daemon.
-struct doctor_subject {
-  std::vector<std::string> sockets{"/run/terrace/terrace.sock"};
-  std::vector<std::string> disks{"/var/lib/terrace"}; ///< folders of extent files; none without a disk tier
-  uint64_t host_bytes = uint64_t{1} << 30;
-  uint64_t disk_bytes = uint64_t{4} << 30; ///< of all folders together
-  std::string metrics = "127.0.0.1:9464";  ///< empty: no metrics
-};
-
-/// Reads what it needs of the text of a terraced.toml, and leaves the rest to `terraced --check`. `file` is for errors.
-outcome<doctor_subject> read_subject(std::string_view text, const std::string& file);
-
+/// A failure keeps the daemon from starting. With a warning it starts, and lacks something.
 enum class health { ok, warning, failure };
 
 struct finding {
@@ -31,13 +20,24 @@ struct finding {
   std::string fix;  ///< a line; empty if the state is `ok`
 };
 
+/// The part of a daemon's configuration that the machine has to fulfil. Empty: it is not known, and not examined.
+struct doctor_subject {
+  std::vector<std::string> sockets;
+  std::vector<std::string> disks; ///< folders of extent files; none without a disk tier
+  std::vector<std::string> makes; ///< folders of both that the daemon makes itself
+  uint64_t host_bytes = 0;
+  uint64_t disk_bytes = 0;   ///< of all folders together
+  std::string metrics;       ///< HOST:PORT; empty: no metrics
+  std::vector<finding> told; ///< what the daemon itself says of its configuration
+};
+
 struct doctor_options {
   std::string root;                   ///< before /proc, /sys and the units of systemd, for tests
   uint64_t probe_bytes = 64ULL << 20; ///< written to each disk, read back and removed; 0: no probe
 };
 
 /// Looks at the machine as the calling user: run it as the daemon's. Creates and removes one file in each folder of a disk.
-/// Blocks for as long as the disks take.
+/// Blocks for as long as the disks take. A path about which `told` has something is not looked at again.
 std::vector<finding> examine(const doctor_subject& subject, const doctor_options& options);
 
 /// Lines of a drop-in of systemd (terraced.service.d) with which the unit may write to the folders of the disks and of the

@@ -1,85 +1,20 @@
 // terrace doctor
 
 #include "cli/command.hpp"
+#include "cli/daemon_needs.hpp"
 #include "cli/doctor.hpp"
 #include "cli/json.hpp"
-#include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
-#include <toml++/toml.h>
+
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 namespace terrace::cli {
-
-// ---- what it reads of a daemon's configuration ----
-
-namespace {
-
-/// A size that the file gives as a number or as "4GiB".
-outcome<void> read_size(const toml::table& file, std::string_view section, const std::string& name,
-                        uint64_t& to) {
-  auto value = file[section]["bytes"];
-  if (auto number = value.value_exact<int64_t>(); number && *number >= 0)
-    to = static_cast<uint64_t>(*number);
-  else if (auto text = value.value_exact<std::string>()) {
-    auto bytes = parse_bytes(*text);
-    if (!bytes)
-      return bad_usage(name + ": [" + std::string(section) + "] bytes: " + bytes.error().text);
-    to = *bytes;
-  } else if (value)
-    return bad_usage(name + ": [" + std::string(section) + "] bytes: expected a size such as \"4GiB\"");
-  return {};
-}
-
-void read_paths(const toml::table& file, doctor_subject& subject) {
-  if (const toml::array* listens = file["listen"].as_array()) {
-    std::vector<std::string> sockets;
-    for (const toml::node& each : *listens)
-      if (const toml::table* listen = each.as_table())
-        if (auto path = (*listen)["path"].value<std::string>())
-          sockets.push_back(*path);
-    if (!sockets.empty())
-      subject.sockets = std::move(sockets);
-  }
-  auto path = file["disk"]["path"];
-  if (auto one = path.value<std::string>(); one && *one != "auto")
-    subject.disks = {*one};
-  if (const toml::array* several = path.as_array()) {
-    subject.disks.clear();
-    for (const toml::node& each : *several)
-      if (auto one = each.value<std::string>())
-        subject.disks.push_back(*one);
-  }
-  subject.metrics = file["metrics"]["address"].value_or(subject.metrics);
-}
-
-} // namespace
-
-outcome<doctor_subject> read_subject(std::string_view text, const std::string& file) {
-  toml::table table;
-  try {
-    table = toml::parse(text);
-  } catch (const toml::parse_error& problem) {
-    return bad_usage(file + ": line " + std::to_string(problem.source().begin.line) + ": " +
-                     std::string(problem.description()));
-  }
-  doctor_subject subject;
-  read_paths(table, subject);
-  if (auto read = read_size(table, "host", file, subject.host_bytes); !read)
-    return tl::unexpected(read.error());
-  if (auto read = read_size(table, "disk", file, subject.disk_bytes); !read)
-    return tl::unexpected(read.error());
-  if (subject.disk_bytes == 0)
-    subject.disks.clear();
-  return subject;
-}
-
-// ---- the command ----
 
 namespace {
 
@@ -98,9 +33,12 @@ class doctor_command final : public command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("--config", config_,
-                   "Configuration file of the daemon; by default /etc/terrace/terraced.toml if it exists, "
-                   "else the daemon's "
-                   "defaults");
+                   "Configuration file of the daemon; by default /etc/terrace/terraced.toml for root and the "
+                   "unit's user if it exists, else the daemon's defaults");
+    app.add_option("--state-dir", state_dir_, "Directory of the disk tier's files, as for terraced");
+    app.add_option("--terraced", terraced_,
+                   "The daemon's program, which reads the configuration; by default the one beside this "
+                   "command, or in PATH");
     app.add_flag(
         "--unit", unit_,
         "Print the drop-in with which the systemd unit may write to all folders of the configuration");
@@ -131,17 +69,34 @@ class doctor_command final : public command {
   }
 
  private:
+  /// The installed file is that of the unit, so it is examined for root and for the unit's user alone: whoever else starts a
+  /// daemon has its defaults.
+  needs_question question() const {
+    needs_question asks{.program = terraced_.empty() ? find_terraced() : terraced_};
+    std::string config = config_;
+    const passwd* unit = ::getpwnam("terrace");
+    const bool is_unit = unit != nullptr && unit->pw_uid == ::geteuid();
+    if (config.empty() && (::geteuid() == 0 || is_unit) && std::filesystem::exists(installed_config)) {
+      config = installed_config;
+      if (is_unit) // as the unit sets them
+        asks.environment = {"STATE_DIRECTORY=/var/lib/terrace", "RUNTIME_DIRECTORY=/run/terrace"};
+    }
+    if (!config.empty())
+      asks.words = {"--config", config};
+    if (!state_dir_.empty())
+      asks.words.insert(asks.words.end(), {"--state-dir", state_dir_});
+    return asks;
+  }
+
   outcome<doctor_subject> read() const {
-    std::string path = config_;
-    if (path.empty() && std::filesystem::exists(installed_config))
-      path = installed_config;
-    if (path.empty())
-      return doctor_subject{};
-    std::ifstream file(path);
-    std::stringstream text;
-    if (!file || !(text << file.rdbuf()))
-      return bad_usage(path + ": expected a readable configuration file");
-    return read_subject(text.str(), path);
+    auto asks = question();
+    if (!asks.program.empty())
+      return ask_daemon(asks);
+    doctor_subject unknown;
+    unknown.told.push_back({"configuration", health::warning,
+                            "terraced is neither beside this command nor in PATH: no configuration was read",
+                            "install it, or name it with --terraced"});
+    return unknown;
   }
 
   static bool fails(const std::vector<finding>& findings) {
@@ -174,10 +129,15 @@ class doctor_command final : public command {
     if (warnings + failures == 0)
       fmt::print(to.out, "nothing is missing\n");
     else
-      fmt::print(to.out, "{} to fix before the daemon can start, {} to look at\n", failures, warnings);
+      fmt::print(to.out, "{}, {} to look at\n",
+                 failures == 0 ? "the daemon can start"
+                               : fmt::format("{} to fix before the daemon can start", failures),
+                 warnings);
   }
 
   std::string config_;
+  std::string state_dir_;
+  std::string terraced_;
   bool unit_ = false;
   bool no_probe_ = false;
   bool json_ = false;

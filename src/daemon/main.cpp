@@ -4,6 +4,7 @@
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/serve.hpp"
+#include "daemon/settings_check.hpp"
 #include "daemon/settings_machine.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_toml.hpp"
@@ -17,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 namespace {
 
@@ -30,6 +32,7 @@ struct command_line {
   std::string gpu;
   bool version = false;
   bool check = false;
+  bool print_needs = false;
   bool print_config = false;
   bool print_reference = false;
 };
@@ -40,6 +43,19 @@ std::string render(const std::vector<option_problem>& problems) {
     text += problem.option + " " + problem.wrong + "; expected: " + problem.expected +
             "; fix: " + problem.fix + "\n";
   return text;
+}
+
+/// What the command line overrides is wrong there, and not in the file.
+std::vector<option_problem> as_given(std::vector<option_problem> problems, const command_line& given) {
+  for (option_problem& problem : problems) {
+    if ((problem.option == "listen.path" || problem.option == "listen[0].path") && !given.socket.empty())
+      problem.option = "--socket";
+    else if (problem.option == "disk.path" && !given.state_dir.empty())
+      problem.option = "--state-dir";
+    else if (problem.option == "metrics.address" && !given.metrics.empty())
+      problem.option = "--metrics";
+  }
+  return problems;
 }
 
 /// The settings of the file, overridden by the command line.
@@ -66,7 +82,7 @@ result<settings> read_settings(const command_line& given, const environment& env
   if (problems.empty() && look_at_disks)
     problems = repeated_directories(with);
   if (!problems.empty())
-    return fail(errc::bad_request, render(problems));
+    return fail(errc::bad_request, render(as_given(std::move(problems), given)));
   return with;
 }
 
@@ -91,22 +107,56 @@ exit_code print(const std::string& text) {
   return failed;
 }
 
-/// `--check`: also what depends on this machine.
-exit_code check(const command_line& given, const settings& with, const std::string& default_directory) {
-  auto missing = missing_directories(with, default_directory);
-  std::cerr << render(missing);
-  if (!missing.empty() && missing.size() == with.disk.path.size())
-    return wrong_usage; // with some of its paths the tier starts
+/// A folder that the command line names exists, or the daemon does not start. Empty: it does, or none is named.
+std::vector<option_problem> state_dir_problems(const command_line& given) {
+  if (given.state_dir.empty() || std::filesystem::is_directory(given.state_dir))
+    return {};
+  return {{"--state-dir", "names \"" + given.state_dir + "\"", "an existing directory",
+           "mount its device, or make the directory"}};
+}
+
+machine_findings find_on_machine(const command_line& given, const settings& with,
+                                 const std::string& default_directory, const std::string& default_socket) {
+  auto found = check_machine(with, default_directory, default_socket);
+  for (option_problem& problem : state_dir_problems(given))
+    found.failures.push_back(std::move(problem));
+  return {as_given(std::move(found.failures), given), as_given(std::move(found.warnings), given)};
+}
+
+/// `--check`: also what depends on this machine and this moment.
+exit_code check(const command_line& given, const settings& with, const std::string& default_directory,
+                const std::string& default_socket) {
+  auto found = find_on_machine(given, with, default_directory, default_socket);
+  std::cerr << render(found.failures);
+  if (!found.failures.empty())
+    return wrong_usage;
+  for (const option_problem& problem : found.warnings)
+    std::cerr << "warning: " << render({problem});
   for (const std::string& line : describe_shrinking(with))
     std::cerr << line << "\n";
   return print((given.config.empty() ? "the defaults are" : given.config + " is") + " valid\n");
 }
 
+/// `--print-needs`, for `terrace doctor`: answers for a wrong file as well.
+exit_code print_needs(const command_line& given, const result<settings>& with,
+                      const std::string& default_directory, const std::string& default_socket) {
+  if (with)
+    return print(needs_report(*with, find_on_machine(given, *with, default_directory, default_socket),
+                              default_directory, default_socket));
+  std::string text;
+  std::istringstream lines(with.error().text);
+  for (std::string line; std::getline(lines, line);)
+    if (auto fix = line.rfind("; fix: "); fix != std::string::npos)
+      text += "failure\t" + line.substr(0, fix) + "\t" + line.substr(fix + 7) + "\n";
+    else if (!line.empty())
+      text += "failure\t" + line + "\n";
+  return print(text);
+}
+
 /// What CLI11 did not understand; a mistyped option gets a suggestion.
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
   std::vector<std::string> rest = app.remaining();
-  if (dynamic_cast<const CLI::ExtrasError*>(&problem) == nullptr || rest.empty() ||
-      !rest.front().starts_with("--"))
+  if (dynamic_cast<const CLI::ExtrasError*>(&problem) == nullptr || rest.empty())
     return problem.what();
   std::vector<std::string> names;
   for (const CLI::Option* option :
@@ -114,7 +164,12 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
     names.push_back(option->get_name());
   std::vector<std::string_view> candidates(names.begin(), names.end());
   std::string word = rest.front().substr(0, rest.front().find('='));
-  std::string nearest(nearest_name(word, candidates));
+  const bool is_option = word.starts_with('-');
+  std::string nearest(nearest_name(is_option ? word : "--" + word, candidates));
+  if (!is_option)
+    return "expected options only, found \"" + word + "\"" +
+           (nearest.empty() ? "; commands are those of the program terrace"
+                            : "; did you mean \"" + nearest + "\"?");
   return "unknown option \"" + word + "\"" + (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
 }
 
@@ -149,9 +204,11 @@ int main(int argc, char** argv) {
   app.add_option("--state-dir", given.state_dir,
                  "Directory of the disk tier's files and of pending clears, overriding the configuration");
   app.add_option("--metrics", given.metrics,
-                 "Serve metrics on this loopback address, such as 127.0.0.1:9464");
+                 "Serve metrics on this address, such as 127.0.0.1:9464; one that is not loopback "
+                 "needs metrics.token_file");
   app.add_option("--gpu", given.gpu, "")->group(""); // by the daemon itself
   app.add_flag("--check", given.check, "Check the configuration, report every mistake, and exit");
+  app.add_flag("--print-needs", given.print_needs, "")->group(""); // for terrace doctor
   app.add_flag("--print-config", given.print_config,
                "Print a configuration file with every option, its default and its meaning, and exit");
   app.add_flag("--print-reference", given.print_reference, "")->group(""); // for tools/write_options.py
@@ -181,24 +238,20 @@ int main(int argc, char** argv) {
   if (with)
     if (auto fits = fits_in_memory(with->host, memory_limits()); !fits)
       with = fail(fits.error().code, "terraced: " + fits.error().text + "\n");
+  if (given.print_needs)
+    return print_needs(given, with, default_directory, env.socket_path());
   if (!with && given.check) {
     std::cerr << with.error().text;
     return wrong_usage;
   }
   if (!with)
     return refuse(given, with.error());
-  if (auto problems = machine_problems(*with, env.socket_path()); !problems.empty() && given.check) {
-    std::cerr << render(problems);
-    return wrong_usage;
-  } else if (!problems.empty()) {
-    return refuse(given, {errc::bad_request, render(problems)});
-  }
   if (given.check)
-    return check(given, *with, default_directory);
-  if (!given.state_dir.empty() && !std::filesystem::is_directory(given.state_dir))
-    return refuse(given, {errc::bad_request, "--state-dir names \"" + given.state_dir +
-                                                 "\"; expected: an existing directory; fix: "
-                                                 "mount its device, or make the directory\n"});
+    return check(given, *with, default_directory, env.socket_path());
+  if (auto problems = machine_problems(*with, env.socket_path()); !problems.empty())
+    return refuse(given, {errc::bad_request, render(as_given(std::move(problems), given))});
+  if (auto problems = state_dir_problems(given); !problems.empty())
+    return refuse(given, {errc::bad_request, render(problems)});
   make_default_directories(*with, default_directory, env.socket_path());
   limit_heap();
   // A device that hangs must not stop the thread that answers the watchdog; the paths change only at a restart.

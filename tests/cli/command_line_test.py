@@ -119,7 +119,9 @@ class Output(CommandLine):
             self.assertEqual(self.shell(f"terrace {command} > /dev/full 2>&-").returncode, FAILED, command)
 
     def test_the_daemon_says_when_its_answer_cannot_be_written(self):
-        for option in ("--version", "--print-config", "--check", "--help"):
+        config = self.folder / "checked.toml"  # with nothing to warn of
+        config.write_text(f'[[listen]]\npath = "{self.folder}/other.sock"\n[disk]\nbytes = 0\n[metrics]\naddress = ""\n')
+        for option in ("--version", "--print-config", f"--check --config {config}", "--help"):
             done = self.shell(f"{TERRACED} {option} > /dev/full")
             self.expect(done, FAILED, "terraced: standard output cannot be written: No space left on device")
             self.assertIn(self.shell(f"{TERRACED} {option} 2>&- >/dev/full").returncode, (FAILED,))
@@ -202,6 +204,10 @@ class PromptsAsText(CommandLine):
         self.expect(self.explain("--text", "prompt.txt", "--tokens", "1", "--tokenizer", "folder"), USAGE, "--t")
         self.expect(self.explain("--text", "prompt.txt", "--tokenizer", "folder", PATH=str(self.folder)), FAILED,
                     "python3 cannot be started: No such file or directory; install it, or give --tokens")
+
+    def test_explain_without_a_prompt_names_all_that_it_takes(self):
+        self.expect(self.terrace("explain"), USAGE, "expected --tokens, --digests, --text or --lookup (see --help)")
+        self.expect(self.terrace("lookup"), USAGE, "expected --tokens, --digests or --text (see --help)")
 
     def test_what_python_lacks_is_said_in_one_line(self):
         tools = self.folder / "tools"
@@ -313,6 +319,10 @@ class Words(CommandLine):
             self.expect(self.terrace(*words), USAGE, text)
         done = subprocess.run([TERRACED, "--confg", "x"], text=True, capture_output=True, timeout=PATIENCE)
         self.expect(done, USAGE, 'terraced: unknown option "--confg"; did you mean "--config"?')
+        for word, said in (("version", 'did you mean "--version"?'), ("help", 'did you mean "--help"?'),
+                           ("status", "commands are those of the program terrace")):
+            done = subprocess.run([TERRACED, word], text=True, capture_output=True, timeout=PATIENCE)
+            self.expect(done, USAGE, f'terraced: expected options only, found "{word}"; {said}')
 
     def test_help_and_version(self):
         self.assertEqual(self.terrace("help").stdout, self.terrace("--help").stdout)
@@ -324,9 +334,14 @@ class Words(CommandLine):
     def test_help_is_written_for_people(self):
         for command in self.commands():
             text = self.terrace(*command.split(), "--help").stdout
-            self.assertNotRegex(text, r"UINT|INT in|FLOAT|TEXT:|REQUIRED|Env:|NONNEGATIVE|Excludes:", command)
+            self.assertNotRegex(text, r"UINT|INT in|FLOAT|TEXT:|REQUIRED|Env:|NONNEGATIVE|Excludes:|\{(true|false)\}", command)
             for line in text.split("Examples:")[0].splitlines():
                 self.assertLessEqual(len(line), 100, line)
+        for group in "lease", "trace", "disk", "remote":
+            with self.subTest(group=group):
+                examples = self.terrace("help", group).stdout.split("Examples:")[1].strip().splitlines()
+                self.assertTrue(examples and all(line.strip().startswith(f"terrace {group} ") for line in examples
+                                                 if line.strip().startswith("terrace")), examples)
         self.assertIn("(1 to 256; default 1)", " ".join(self.terrace("replay", "--help").stdout.split()))
 
 
