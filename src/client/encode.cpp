@@ -36,8 +36,10 @@ Offset<wire::Prefix> encode(body_builder& body, const prefix& prompt) {
   for (auto tag : prompt.tags)
     tags.push_back(body.CreateString(tag.data(), tag.size()));
   auto session = optional_vector(body, prompt.session);
-  auto tokens = prompt.session.empty() ? optional_vector(body, prompt.tokens)
-                                       : body.CreateVector(prompt.tokens.data(), prompt.tokens.size());
+  // An empty prompt is one without tokens, and not one without a prompt.
+  const bool has_tokens = !prompt.tokens.empty() || !prompt.session.empty() || prompt.digests.empty();
+  auto tokens = has_tokens ? body.CreateVector(prompt.tokens.data(), prompt.tokens.size())
+                           : Offset<flatbuffers::Vector<uint32_t>>();
   auto parent = optional_vector(body, prompt.parent);
   auto digests = optional_vector(body, prompt.digests);
   auto end_offsets = optional_vector(body, prompt.end_offsets);

@@ -49,7 +49,9 @@ result<void> check_tokens(const wire::Prefix& prefix) {
     return refuse("expected parent_tokens 0 without a parent, got " + std::to_string(prefix.parent_tokens()));
   }
   uint64_t tokens = uint64_t{prefix.tokens()->size()} + prefix.parent_tokens();
-  if (auto ok = check_number("number of tokens", tokens, 1, tokens_max); !ok)
+  // An empty prompt has no chunk, as one that is shorter than a chunk. Only what continues something must have a token.
+  const bool continues = prefix.session() || prefix.parent() || prefix.items() || prefix.tail();
+  if (auto ok = check_number("number of tokens", tokens, continues ? 1 : 0, tokens_max); !ok)
     return ok;
   if (auto ok = check_number("number of items", size_of(prefix.items()), 0, items_max);
       !ok || !prefix.items())

@@ -45,7 +45,7 @@ inline constexpr std::array bounds_table{
     bound{"`trailing`", 1, chunks_max, ""},
     bound{"`layer_groups`", 1, open_pools_max, ""},
     bound{"`tensors` of a pool", 1, tensors_max, ""},
-    bound{"`tokens` of a prefix, with `parent_tokens`", 1, tokens_max, ""},
+    bound{"`tokens` of a prefix, with `parent_tokens`", 0, tokens_max, ""},
     bound{"`digest_width`, `parent`", digest::min_size, digest::max_size, "bytes"},
     bound{"`digests` of chunks", 1, chunks_max, ""},
     bound{"`digests` of hash blocks", 1, digests_max, ""},

@@ -131,7 +131,10 @@ TEST(PrefixBounds, TokensOrDigestsButNotBothOrNeither) {
 }
 
 TEST(PrefixBounds, CountsOfTokens) {
-  expect_refused<wire::Lookup>("number of tokens", lookup_of({.tokens = some_tokens(0)}));
+  expect_fine<wire::Lookup>(lookup_of({.tokens = some_tokens(0)})); // an empty prompt
+  expect_refused<wire::Lookup>(
+      "number of tokens",
+      lookup_of({.tokens = some_tokens(0), .parent = some_bytes(32), .parent_tokens = 0}));
   expect_fine<wire::Lookup>(lookup_of({.tokens = some_tokens(tokens_max)}));
   expect_refused<wire::Lookup>("number of tokens", lookup_of({.tokens = some_tokens(tokens_max + 1)}));
   expect_refused<wire::Lookup>(

@@ -314,7 +314,12 @@ class Copied(InPlace):
         nbytes = 4 << 20
         with self.assertLogs(LOG, "WARNING") as log:
             self.assertTrue(one.set(keys, level1.filled(list(range(9)), nbytes)))
-        self.assertIn("--no-l1-use-lazy", log.output[0])
+        self.assertIn("LMCache's --no-l1-use-lazy avoids it", log.output[0])
+        with mock.patch("sys.argv", ["lmcache", "server", "--no-l1-use-lazy"]):
+            with self.assertLogs(LOG, "WARNING") as log:
+                self.assertTrue(self.server().set(keys[:1], level1.filled([0], nbytes)))
+        self.assertIn("was started with --no-l1-use-lazy or --shm-name", log.output[0])
+        self.assertNotIn("avoids it", log.output[0])
         views = level1.objects(9, nbytes)
         present = one.exists(keys)
         level1.bytes[:] = bytes(len(level1.bytes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import dataclasses
 import gc
 import os
@@ -70,6 +71,13 @@ class Objects(DaemonTest):
         self.assertEqual(self.daemon.lookup(self.space, salted, timeout=PATIENCE).found_chunks, 0)
         exact = self.daemon.lookup(self.space, tokens[:2 * CHUNK_TOKENS], timeout=PATIENCE)
         self.assertLess(exact.usable_tokens, 2 * CHUNK_TOKENS)
+
+    def test_an_empty_prompt_finds_nothing_as_a_short_one_does(self) -> None:
+        for prompt in ([], (), array.array("I"), [1], Prefix.of_digests([])):
+            found = self.daemon.lookup(self.space, prompt, timeout=PATIENCE)
+            self.assertEqual((found.found_chunks, found.found_tokens), (0, 0), prompt)
+        with self.daemon.lookup(self.space, [], lease=True, timeout=PATIENCE).lease or contextlib.nullcontext():
+            pass
 
     def test_rows_name_runs_of_one_size(self) -> None:
         chain = chain_of(30, 3)

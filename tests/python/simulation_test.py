@@ -29,6 +29,12 @@ class Simulation(unittest.TestCase):
         self.assertEqual([cell["capacity"] for cell in made["capacities"]], ["100 %", "1.00 MiB"])
         self.assertAlmostEqual(made["policies"][0]["cells"][0]["hit_ratio"], 17 / 20)
 
+    def test_one_policy_or_capacity_needs_no_list(self) -> None:
+        trace = self.trace()
+        for one, several in (("100%", ["100%"]), (1 << 20, [1 << 20]), ("50%,100%", ["50%", "100%"])):
+            made = terrace.simulate(trace, policies="lru", capacity=one, command=COMMAND)
+            self.assertEqual(made, terrace.simulate(trace, policies=["lru"], capacity=several, command=COMMAND))
+
     def test_options_have_the_commands_names(self) -> None:
         made = terrace.simulate(self.trace(16), policies=["lru"], capacity=["100%"], block_tokens=16, chunk_tokens=16,
                                 second_tier="8x", limit=5, command=COMMAND)

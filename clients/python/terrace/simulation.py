@@ -13,17 +13,18 @@ from .errors import BadRequest, Internal, NotFound
 
 def simulate(
     *traces: str | os.PathLike[str],
-    policies: Iterable[str] = (),
-    capacity: Iterable[str | int] = (),
+    policies: str | Iterable[str] = (),
+    capacity: str | int | Iterable[str | int] = (),
     command: str = "terrace",
     **options: str | int | float | bool,
 ) -> dict[str, Any]:
-    """Returns what `terrace simulate --json` prints. `capacity`: shares such as "5%", or bytes; `command`: the program, by
+    """Returns what `terrace simulate --json` prints. `capacity`: shares such as "5%", or bytes, one or several; `command`: the program, by
     default from PATH. The other options have the command's names: `second_tier="8x"`, `block_tokens=16`, `chunk_tokens=16`,
     `jobs=4`. Needs no daemon."""
     words = [command, "simulate", *(os.path.join(os.curdir, os.fspath(trace)) for trace in traces), "--json"]
     for name, values in (("policies", policies), ("capacity", capacity)):
-        given = ",".join(str(value) for value in values)
+        one = isinstance(values, (str, int))  # a text would fall into its letters
+        given = str(values) if one else ",".join(str(value) for value in values)
         if given:
             words += [f"--{name}", given]
     for name, value in options.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -89,7 +90,11 @@ class Arenas:
                 return self._arenas[-1]
         except BadRequest as problem:
             self._private = True
-            self._log.warning("objects are copied once more: %s. LMCache's --no-l1-use-lazy avoids it", problem)
+            given = "--no-l1-use-lazy" in sys.argv or "--shm-name" in sys.argv or any(
+                word.startswith("--shm-name=") for word in sys.argv)
+            advice = ("LMCache was started with --no-l1-use-lazy or --shm-name, and its first level is not shared memory all the same"
+                      if given else "LMCache's --no-l1-use-lazy avoids it")
+            self._log.warning("objects are copied once more: %s. %s", problem, advice)
             return None
 
     def _opened(self, pool: HostPool) -> Pages:
