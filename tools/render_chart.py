@@ -14,6 +14,7 @@ import pathlib
 import re
 import sys
 
+import jsonschema
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -32,6 +33,8 @@ FUNCTIONS = {
     "eq": lambda one, other: one == other,
     "or": lambda *of: next((one for one in of if one), of[-1]),
     "toJson": lambda value: json.dumps(value, sort_keys=True, separators=(",", ":")),
+    "splitList": lambda between, text: text.split(between),
+    "last": lambda values: values[-1],
     "nindent": lambda columns, text: "\n" + indented(columns, text),
     ".Files.Get": lambda name: (CHART / name).read_text(),
 }
@@ -118,10 +121,20 @@ def merged(values, changes):
     return result
 
 
+def check(values):
+    """As Helm does with the chart's schema. Exits with what is wrong."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    wrong = [(".".join(str(name) for name in one.absolute_path), one.schema.get("description", one.message))
+             for one in jsonschema.Draft7Validator(schema).iter_errors(values)]
+    if wrong:
+        sys.exit("\n".join(f"{name}: {text}" for name, text in wrong))
+
+
 def manifests(changes=None):
     """The chart's manifests as one YAML stream, with the values of values.yaml and these changes."""
     values = merged(yaml.safe_load((CHART / "values.yaml").read_text()), changes or {})
     scope = {"Values": values, "Release": {"Name": "terrace"}}
+    check(values)
     return "".join("---\n" + render(path.read_text(), scope).strip() + "\n"
                    for path in sorted((CHART / "templates").glob("*.yaml")))
 

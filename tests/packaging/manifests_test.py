@@ -30,6 +30,7 @@ TERRACED, TERRACE = sys.argv[1:3] if len(sys.argv) > 2 else (None, None)
 # Each value of the chart that a template asks about, and what it may be.
 CHOICES = {
     ("mode",): ("daemonset", "sidecar"), ("seccomp", "install"): (True, False), ("ipcLock",): (True, False),
+    ("metrics",): ({"address": "127.0.0.1:9464", "tokenSecret": ""}, {"address": "0.0.0.0:9464", "tokenSecret": "terrace-metrics"}),
     ("gpuRuntimeClass",): ("", "nvidia"), ("extraConfig",): ("", "[copier]\nthreads = 3\n"),
 }
 SIZES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -99,7 +100,8 @@ class Chart(unittest.TestCase):
         for changes in all_choices():
             jsonschema.validate(render_chart.merged(values, changes), schema)
         for path, wrong in ((("mode",), "statefulset"), (("host", "bytes"), "8Gi"), (("image", "name"), "terrace"),
-                            (("seccomp", "profile"), "../terrace.json"), (("clientUsers",), [])):
+                            (("seccomp", "profile"), "../terrace.json"), (("clientUsers",), []),
+                            (("metrics", "address"), "0.0.0.0:9464"), (("metrics", "tokenSecret"), "terrace-metrics")):
             with self.assertRaises(jsonschema.ValidationError, msg=path):
                 jsonschema.validate(render_chart.merged(values, {path: wrong}), schema)
 
@@ -109,6 +111,14 @@ class Chart(unittest.TestCase):
         for text in ("{{ .Values.two }}", "{{ lower .Values.one }}", "{{ if .Values.one }}", "{{ end }}"):
             with self.assertRaises((ValueError, IndexError), msg=text):
                 render_chart.render(text, scope)
+
+    def test_the_renderer_refuses_what_the_schema_does(self):
+        done = run(sys.executable, ROOT / "tools" / "render_chart.py", "--set", "metrics.address=0.0.0.0:9464", "-")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("metrics.tokenSecret: an address that is not loopback needs the Secret of a token", done.stderr)
+        done = run(sys.executable, ROOT / "tools" / "render_chart.py", "--set", "metrics.address=0.0.0.0:9464", "--set",
+                   "metrics.tokenSecret=s", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_every_value_is_used(self):
         values = yaml.safe_load((render_chart.CHART / "values.yaml").read_text())
@@ -187,6 +197,15 @@ class Pods(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
+    def token(self):
+        """A file as the chart mounts it."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = pathlib.Path(folder.name, "token")
+        file.write_text("secret\n")
+        file.chmod(0o440)
+        return file
+
     def check(self, text):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write(text)
@@ -199,6 +218,7 @@ class Programs(unittest.TestCase):
         for text in set(texts):
             # This machine need not have the memory; what is checked is the file.
             small = re.sub(r'(\[host\][^\[]*?\nbytes = )"\w+"', r'\1"64MiB"', text)
+            small = small.replace("/etc/terrace-metrics/token", str(self.token()))
             done = self.check(small)
             self.assertEqual(done.returncode, 0, f"{text}\n{done.stdout}{done.stderr}")
             self.assertEqual(self.check(small.replace("uids", "users")).returncode, 2)
@@ -220,7 +240,12 @@ class Programs(unittest.TestCase):
                   json.loads(re.search(r"^HEALTHCHECK .* CMD (.*)$", image, re.MULTILINE)[1])]
         for changes in all_choices():
             daemon = daemon_of(pod_of(documents(changes)[1]))
-            probes += [daemon[name]["exec"]["command"] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
+            for name, path in ("startupProbe", "/readyz"), ("readinessProbe", "/readyz"), ("livenessProbe", "/healthz"):
+                if changes[("metrics",)]["tokenSecret"]:  # the kubelet reaches the metrics
+                    self.assertEqual(daemon[name]["httpGet"], {"path": path, "port": 9464})
+                    self.assertNotIn("exec", daemon[name])
+                else:
+                    probes.append(daemon[name]["exec"]["command"])
         for program, *words in probes:
             self.assertEqual(program, "terrace")
             self.assertEqual(run(TERRACE, *words, "--help").returncode, 0, words)
@@ -269,8 +294,8 @@ class Images(unittest.TestCase):
                                      capture_output=True, text=True, timeout=60)
         self.assertEqual(started.returncode, 0, started.stderr)
         self.assertIn("terraced", started.stdout)
-        self.assertRegex(started.stderr, f"FAILS +disk {folder}/none: ")
-        self.assertIn("-> create the folder", started.stderr)
+        self.assertRegex(started.stderr, f'warning +configuration: disk.path names "{folder}/none", which does not exist')
+        self.assertIn("-> mount its device, or make the directory", started.stderr)
 
     def test_the_user_is_the_same_everywhere(self):
         text = (PACKAGING / "Containerfile").read_text()
