@@ -39,6 +39,10 @@ def ratio(part, whole):
     return f"{part} / ({whole} > 0)"
 
 
+# What engines show beside their own metrics, in jobs of their own (docs/engines/); vLLM's connector prefixes the name.
+OF_ENGINES = {"terrace_connected"}
+ENGINES_CONNECTED = 'sum by (instance, adapter) ({__name__=~"terrace_connected|vllm:terrace_connected"})'
+
 # The question of a row, and its panels: title, unit, and queries with their legends.
 ROWS = [
     ("Is it used?", [
@@ -133,6 +137,7 @@ ROWS = [
     ("Which engine or device is away?", [
         ("Accepted connections", "ops", [(rate("terrace_connections_accepted_total", "instance, group"),
                                           "{{instance}} {{group}}")]),
+        ("Connections of each engine, by the engine itself", "none", [(ENGINES_CONNECTED, "{{instance}} {{adapter}}")]),
         ("Devices that copy", "none", [(gauge("terrace_device_ready", "instance, device"), "{{instance}} {{device}}")]),
         ("Failures of devices' processes", "ops", [(rate("terrace_device_failures_total", "instance, device"),
                                                     "{{instance}} {{device}}")]),
@@ -206,6 +211,7 @@ def expressions():
 def unknown_metrics():
     """Metrics that queries name and docs/metrics.md does not."""
     known = set(re.findall(r"^\| `(terrace_\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
+    known |= OF_ENGINES
     named = {name for expr in expressions() for name in re.findall(r"terrace_\w+", expr)}
     return sorted(name for name in named if re.sub(r"_bucket$", "", name) not in known)
 

@@ -55,6 +55,7 @@ SERIES = {
                               ['terrace_requests_total{code="ok"}', "0x5 1+1x40"]),
     "TerraceWorkersSaturated": (["terrace_worker_busy_seconds_total", "0x5 60+59x40"],
                                 ["terrace_worker_busy_seconds_total", "0+30x45"]),
+    "TerraceEngineAway": (['vllm:terrace_connected{engine="0"}', "3x5 0x40"], ['terrace_connected{adapter="sglang"}', "0x5 2x40"]),
 }
 FIRES_AT = "40m"
 
