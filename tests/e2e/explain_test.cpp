@@ -371,7 +371,7 @@ TEST_F(Explain, WrongArgumentsSayWhatWasExpected) {
   EXPECT_NE(no_space.err.find("no space has the number 9"), std::string::npos) << no_space.err;
   auto nothing = terrace(daemon_, {"explain", "--space", "1"});
   EXPECT_EQ(nothing.exit_code, 2);
-  EXPECT_NE(nothing.err.find("--tokens, --digests or --text"), std::string::npos) << nothing.err;
+  EXPECT_NE(nothing.err.find("--tokens, --digests, --text or --lookup"), std::string::npos) << nothing.err;
 }
 
 } // namespace

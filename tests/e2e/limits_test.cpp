@@ -113,8 +113,8 @@ bool rings_are_charged() {
 
 TEST(Limits, NoLockedMemoryMeansPlainBuffersOrALineWhereTheKernelGivesNoRing) {
   if (rings_are_charged()) {
-    configured().expect_refusal("io_uring_setup failed with ENOMEM",
-                                "limit on locked memory, which is 0 bytes", [] { lock_at_most(0); });
+    configured().expect_refusal("io_uring_setup failed with ENOMEM", "limit on locked memory, which is 0 B",
+                                [] { lock_at_most(0); });
     return;
   }
   daemon_under_test daemon({.before_exec = [] { lock_at_most(0); }});

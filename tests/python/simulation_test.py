@@ -33,7 +33,9 @@ class Simulation(unittest.TestCase):
         trace = self.trace()
         for one, several in (("100%", ["100%"]), (1 << 20, [1 << 20]), ("50%,100%", ["50%", "100%"])):
             made = terrace.simulate(trace, policies="lru", capacity=one, command=COMMAND)
-            self.assertEqual(made, terrace.simulate(trace, policies=["lru"], capacity=several, command=COMMAND))
+            listed = terrace.simulate(trace, policies=["lru"], capacity=several, command=COMMAND)
+            self.assertEqual(made["capacities"], listed["capacities"], one)
+            self.assertEqual([row["policy"] for row in made["policies"]], ["lru"])
 
     def test_options_have_the_commands_names(self) -> None:
         made = terrace.simulate(self.trace(16), policies=["lru"], capacity=["100%"], block_tokens=16, chunk_tokens=16,
