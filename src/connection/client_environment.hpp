@@ -72,8 +72,10 @@ struct client_environment {
   std::function<result<std::string>(const std::string& level)> set_log_level;
   /// Begins the orderly end of the daemon. Null: there is none. Safe on any thread.
   std::function<void()> shut_down;
-  /// Limit of log lines on ended connections.
-  std::shared_ptr<shared_log_limit> ends = std::make_shared<shared_log_limit>();
+  /// Limits of the log lines that clients can cause one after the other. Each kind has its own, so that none hides another.
+  std::shared_ptr<shared_log_limit> ends = std::make_shared<shared_log_limit>(); ///< of connections
+  std::shared_ptr<shared_log_limit> leases = std::make_shared<shared_log_limit>();
+  std::shared_ptr<shared_log_limit> refusals = std::make_shared<shared_log_limit>(); ///< of users
 };
 
 } // namespace terrace

@@ -20,7 +20,8 @@ namespace terrace {
 struct client_log_lines {
   std::function<void(const std::string&)> info;
   detail_log detail;
-  std::shared_ptr<shared_log_limit> ends; ///< limit of lines on ended connections
+  std::shared_ptr<shared_log_limit> ends;   ///< limit of lines on ended connections
+  std::shared_ptr<shared_log_limit> leases; ///< limit of lines on leases held for long
 };
 
 /// Each line names the client. Text from clients is made printable.
@@ -34,6 +35,14 @@ class client_log {
   /// A client can cause these lines one after the other, so their number is limited.
   void end(const std::string& text, log_limit::clock::time_point now) const {
     if (auto admitted = to_.ends->admit(line(text), now))
+      to_.info(*admitted);
+  }
+
+  /// One client can take many leases, so the number of these lines is limited too.
+  void old_lease(uint64_t chunks, log_limit::clock::time_point now) const {
+    if (auto admitted = to_.leases->admit(line("holds a lease on " + std::to_string(chunks) +
+                                               " chunks for longer than twice connection.request_deadline"),
+                                          now))
       to_.info(*admitted);
   }
 

@@ -24,6 +24,7 @@ struct ClientLog : ::testing::Test {
     to.detail.wanted = [this](detail_log::level) { return detailed; };
     to.detail.write = [this](detail_log::level, const std::string& line) { lines.push_back(line); };
     to.ends = std::make_shared<shared_log_limit>();
+    to.leases = std::make_shared<shared_log_limit>();
     return to;
   }
 };
@@ -43,6 +44,17 @@ TEST_F(ClientLog, ManyEndsAreLeftOut) {
   for (int i = 0; i < 100; ++i)
     log.end("ends", {});
   EXPECT_LT(lines.size(), 100u);
+}
+
+TEST_F(ClientLog, ManyOldLeasesAreLeftOutAndHideNoEnd) {
+  for (int i = 0; i < 100; ++i)
+    log.old_lease(4, {});
+  EXPECT_EQ(lines.front(), "connection 7 (pid 42) holds a lease on 4 chunks for longer than twice "
+                           "connection.request_deadline");
+  EXPECT_LT(lines.size(), 100u);
+  size_t before = lines.size();
+  log.end("ends", {});
+  EXPECT_EQ(lines.size(), before + 1);
 }
 
 TEST_F(ClientLog, DetailsAreMadeOnlyIfTheyAreWritten) {

@@ -371,8 +371,7 @@ void client_inbox::timer() {
   auto leases = client_.holdings().old_leases(now, environment_.limits.lease_warn_after);
   for (const lease_ptr& old : leases.old) {
     environment_.client_probe->lease_old();
-    client_.log().info("holds a lease on " + std::to_string(old->chunks.size()) +
-                       " chunks for longer than twice connection.request_deadline");
+    client_.log().old_lease(old->chunks.size(), now);
   }
   bool sending = channel_->sending();
   if (sending && deadlines_.leaves_unread(now) && gate_.group_is_full()) {

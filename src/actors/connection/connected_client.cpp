@@ -12,7 +12,8 @@ namespace terrace::actors {
 connected_client::connected_client(peer who, client_ptr record,
                                    std::shared_ptr<const connection_environment> environment)
     : environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
-      log_(record_, {environment_->log, environment_->detail, environment_->ends}), leased_(record_->leased),
+      log_(record_, {environment_->log, environment_->detail, environment_->ends, environment_->leases}),
+      leased_(record_->leased),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},

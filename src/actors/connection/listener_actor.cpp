@@ -168,8 +168,10 @@ void admit(listener_pointer self, unique_fd socket) {
     return;
   if (with.admits && !with.admits(who->uid, who->gid)) {
     environment.client_probe->refused(metrics::refusal::credentials);
-    environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) +
-                    ") on " + with.path);
+    if (auto line = environment.refusals->admit("refused uid " + std::to_string(who->uid) + " (pid " +
+                                                    std::to_string(who->pid) + ") on " + with.path,
+                                                environment.now()))
+      environment.log(*line);
     if (with.redis)
       turn_away_redis_client(socket);
     else

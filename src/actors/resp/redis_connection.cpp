@@ -24,7 +24,7 @@ constexpr size_t dropped_bytes = 64 << 10;
 redis_connection::redis_connection(self_pointer self, unique_fd socket, client_ptr record,
                                    redis_connection_ptr redis)
     : self_(self), redis_(std::move(redis)), environment_(*redis_->group), record_(std::move(record)),
-      log_(record_, {environment_.log, environment_.detail, environment_.ends}),
+      log_(record_, {environment_.log, environment_.detail, environment_.ends, environment_.leases}),
       in_(std::make_shared<incoming>()), out_(std::make_shared<outgoing>()),
       talk_(redis_->password, static_cast<uint64_t>(record_->id)) {
   in_->socket = out_->socket = std::make_shared<unique_fd>(std::move(socket));

@@ -94,6 +94,20 @@ TEST_F(ConnectionLeases, AnOldLeaseIsReportedOnce) {
   EXPECT_EQ(warnings(), 1);
 }
 
+TEST_F(ConnectionLeases, ManyOldLeasesDoNotFloodTheLog) {
+  ready();
+  store(0, 1);
+  for (uint64_t id = 20; id < 60; ++id) {
+    send_lookup(id, 0, 1, true);
+    answer();
+  }
+  pass(environment->limits.lease_warn_after);
+  auto lines = std::count_if(log.begin(), log.end(), [](const std::string& line) {
+    return line.find("twice connection.request_deadline") != std::string::npos;
+  });
+  EXPECT_EQ(lines, 10);
+}
+
 TEST_F(ConnectionLeases, ALeaseThatIsHeldForHoursStillLoads) {
   ready();
   store(0, 4);

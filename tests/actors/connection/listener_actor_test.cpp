@@ -95,6 +95,20 @@ TEST_F(Listener, TellsWhomItDoesNotAdmitWhyAndCloses) {
   EXPECT_EQ(greet(next).code(), errc::ok) << "the listener goes on";
 }
 
+TEST_F(Listener, WhomItDoesNotAdmitCannotFloodTheLog) {
+  auto now = std::chrono::steady_clock::now();
+  environment->now = [&now] { return now; };
+  admits = false;
+  listen();
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(connect().next()) << "each is told why";
+  EXPECT_EQ(log.size(), 10u);
+  now += 1min;
+  auto later = connect();
+  ASSERT_EQ(log.size(), 11u);
+  EXPECT_NE(log.back().find("(90 lines like this were left out)"), std::string::npos) << log.back();
+}
+
 TEST_F(Listener, AnswersBusyBeyondConnectionsMax) {
   environment->limits.connections_max = 1;
   listen();
