@@ -50,7 +50,7 @@ result<void> check_tokens(const wire::Prefix& prefix) {
   }
   uint64_t tokens = uint64_t{prefix.tokens()->size()} + prefix.parent_tokens();
   // An empty prompt has no chunk, as one that is shorter than a chunk. Only what continues something must have a token.
-  const bool continues = prefix.session() || prefix.parent() || prefix.items() || prefix.tail();
+  const bool continues = prefix.session() || prefix.parent() || size_of(prefix.items()) != 0 || prefix.tail();
   if (auto ok = check_number("number of tokens", tokens, continues ? 1 : 0, tokens_max); !ok)
     return ok;
   if (auto ok = check_number("number of items", size_of(prefix.items()), 0, items_max);

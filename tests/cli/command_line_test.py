@@ -464,7 +464,7 @@ class Spaces(CommandLine):
         self.assertEqual(found["found_chunks"], 1)
         self.expect(self.terrace("pin", *prompt), OK, "1 of 1 chunks are pinned")
         self.expect(self.terrace("unpin", *prompt), OK, "is unpinned")
-        self.expect(self.terrace("evict", *prompt), OK, "1 objects")
+        self.expect(self.terrace("evict", *prompt), OK, "1 object,")
         self.put("to be cleared")
         self.expect(self.terrace("clear", "--space", number), OK, "cleared")
         self.assertEqual(self.terrace("get", key, "-o", "x").returncode, FAILED)

@@ -25,7 +25,7 @@ TEST(FileWatch, TellsDeletedReplacedAndTruncatedFilesOnce) {
   EXPECT_EQ(watch.look(0, {8, 2, 100, 4096}), news::none) << "another device at the same place";
   EXPECT_EQ(watch.look(0, {8, 1, 100, 4095}), news::changed);
   EXPECT_EQ(watch.now(), file_damage::truncated);
-  EXPECT_NE(watch.reason().find("4095 of 4096 bytes"), std::string::npos);
+  EXPECT_NE(watch.reason().find("4095 bytes of 4096 bytes"), std::string::npos);
   EXPECT_EQ(watch.look(0, {8, 1, 100, 5000}), news::changed) << "a larger one is whole";
   EXPECT_EQ(watch.reason(), "");
 }

@@ -416,7 +416,7 @@ TEST_F(Residency, SaysWhatHoldsItsBytes) {
   acquire(chain(1, 2));
   std::string text = tier.describe_holders().text;
   EXPECT_NE(text.find("hold 8.00 KiB in 1 object "), std::string::npos) << text;
-  EXPECT_NE(text.find("writes in progress 16384 bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("writes in progress 16.0 KiB"), std::string::npos) << text;
 }
 
 TEST_F(Residency, ADetachedObjectFreesItsKeyAtOnceAndItsSpaceWhenItIsAbandoned) {

@@ -364,7 +364,7 @@ TEST_F(AllocationQueue, ADeadlineWhileNothingMayLeaveIsNoSpaceAndNamesTheHolders
   queue->sweep();
   ASSERT_TRUE(*waiting);
   EXPECT_EQ((*waiting)->failure.code, errc::no_space);
-  EXPECT_NE((*waiting)->failure.text.find("in 1 objects"), std::string::npos) << (*waiting)->failure.text;
+  EXPECT_NE((*waiting)->failure.text.find("in 1 object "), std::string::npos) << (*waiting)->failure.text;
 }
 
 TEST_F(AllocationQueue, ADeadlineWhileRoomIsBeingMadeIsADeadline) {
