@@ -17,9 +17,11 @@ tl::unexpected<error> wrong(std::string why) { return fail(errc::bad_request, "p
 std::string decimal(uint64_t number) { return std::to_string(number); }
 
 result<void> check_begin(const space_spec& spec, const token_hasher& hasher, const prefix_input& input) {
-  if (input.tokens.empty() == input.digests.empty())
-    return wrong(input.tokens.empty() ? "it has neither tokens nor digests: expected one of them"
-                                      : "it has tokens and digests: expected one of them");
+  if (!input.tokens.empty() && !input.digests.empty())
+    return wrong("it has tokens and digests: expected one of them");
+  // An empty prompt has no chunks, as one that is shorter than a chunk.
+  if (input.tokens.empty() && input.digests.empty() && (!input.parent.empty() || input.tail))
+    return wrong("it has neither tokens nor digests: expected one of them");
   if (input.parent_tokens % spec.chunk_tokens != 0 || input.parent_tokens > prefix_input::tokens_max)
     return wrong("parent_tokens is " + decimal(input.parent_tokens) +
                  ": expected a multiple of the chunk size (" + decimal(spec.chunk_tokens) + ") up to " +

@@ -177,13 +177,22 @@ TEST_F(PrefixResolver, PutsTagsOnTopOfTokensAndDigestsAlike) {
   EXPECT_EQ(rest->chunks, std::vector<digest>(expected.begin() + 1, expected.end()));
 }
 
+TEST_F(PrefixResolver, AnEmptyPromptHasNoChunksAsAShortOne) {
+  for (const prefix_input& input : {prefix_input{}, prefix_input{.tokens = std::span(tokens_).first(1)}}) {
+    auto resolved = resolve(input);
+    ASSERT_TRUE(resolved) << resolved.error().text;
+    EXPECT_TRUE(resolved->chunks.empty());
+  }
+}
+
 TEST_F(PrefixResolver, RefusesWhatContradictsItself) {
   auto digests = digests_at({64, 128});
   std::vector<uint32_t> late{64, 144}, uneven{64, 100}, falling{128, 64}, three{64, 128, 192};
   std::vector<uint32_t> huge(prefix_input::tokens_max + 1);
   extra_keys lora{.lora = "l"}, wrong_item{.items = {{"", 0, 1}}};
   const std::pair<const char*, prefix_input> wrong[] = {
-      {"neither tokens nor digests", {}},
+      {"neither tokens nor digests", {.parent = chunks_[0].bytes, .parent_tokens = 64}},
+      {"neither tokens nor digests", {.tail = true}},
       {"tokens and digests", {.tokens = tokens_, .digests = digests}},
       {"parent_tokens is 10", {.tokens = tokens_, .parent = chunks_[0].bytes, .parent_tokens = 10}},
       {"parent_tokens is 64 without", {.tokens = tokens_, .parent_tokens = 64}},

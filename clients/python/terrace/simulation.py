@@ -22,11 +22,12 @@ def simulate(
     default from PATH. The other options have the command's names: `second_tier="8x"`, `block_tokens=16`, `chunk_tokens=16`,
     `jobs=4`. Needs no daemon."""
     words = [command, "simulate", *(os.path.join(os.curdir, os.fspath(trace)) for trace in traces), "--json"]
-    for name, values in (("policies", policies), ("capacity", capacity)):
-        one = isinstance(values, (str, int))  # a text would fall into its letters
-        given = str(values) if one else ",".join(str(value) for value in values)
+    given: str | int | Iterable[str | int]
+    for name, given in (("policies", policies), ("capacity", capacity)):
+        if not isinstance(given, (str, int)):  # a text would fall into its letters
+            given = ",".join(str(value) for value in given)
         if given:
-            words += [f"--{name}", given]
+            words += [f"--{name}", str(given)]
     for name, value in options.items():
         if value is not False:
             words.append(f"--{name.replace('_', '-')}")
