@@ -102,20 +102,15 @@ request_table::set_deadline(request_id id, std::chrono::milliseconds after_arriv
 }
 
 std::optional<request_table::clock::time_point>
-request_table::begin_part(request_id id, const context_ptr& part, clock::time_point now) {
+request_table::set_part(request_id id, const context_ptr& part, clock::time_point now) {
   auto entry = requests_.find(id);
   if (entry == requests_.end() || !entry->second.context->live())
     return std::nullopt;
-  assert(!entry->second.part);
+  assert(!part || !entry->second.part);
   entry->second.part = part;
   const auto left = std::max(entry->second.deadline - now, clock::duration(0));
   entry->second.part_until = now + left / 4 * 3;
   return entry->second.part_until;
-}
-
-void request_table::end_part(request_id id) {
-  if (auto entry = requests_.find(id); entry != requests_.end())
-    entry->second.part = nullptr;
 }
 
 std::optional<request_table::clock::duration> request_table::answer(request_id id, const context_ptr& context,

@@ -72,9 +72,8 @@ class request_table {
   /// A part of the request, whose outcome the request uses, ends with `errc::deadline` when three quarters of the time that the
   /// request has left are over, and with the request at the latest. A request has one part at a time. Returns when the part ends;
   /// nullopt if the request is not in flight or has ended: then the part has not begun.
-  std::optional<clock::time_point> begin_part(request_id id, const context_ptr& part, clock::time_point now);
-  /// The request has what it wanted of its part.
-  void end_part(request_id id);
+  /// `part`: null: the request has what it wanted of it.
+  std::optional<clock::time_point> set_part(request_id id, const context_ptr& part, clock::time_point now);
 
   /// Begins to answer the request. Returns how long it took; nullopt if it needs no answer, because it has
   /// one or is not in flight (its id may have been reused).

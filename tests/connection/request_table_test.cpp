@@ -186,7 +186,7 @@ TEST_F(RequestTable, ADeadlineThatARequestStatesCountsFromItsArrival) {
 TEST_F(RequestTable, APartEndsBeforeItsRequest) {
   auto whole = begin(1);
   auto part = std::make_shared<request_context>();
-  EXPECT_EQ(table.begin_part(1, part, now + 200ms), now + 800ms) << "three quarters of 800 ms";
+  EXPECT_EQ(table.set_part(1, part, now + 200ms), now + 800ms) << "three quarters of 800 ms";
   auto found = table.expire(now + 799ms);
   EXPECT_FALSE(found.any);
   EXPECT_EQ(found.next, now + 800ms);
@@ -196,10 +196,10 @@ TEST_F(RequestTable, APartEndsBeforeItsRequest) {
   EXPECT_EQ(part->ended.load(), errc::deadline);
   EXPECT_TRUE(whole->live());
   EXPECT_FALSE(table.expire(now + 900ms).any) << "once";
-  table.end_part(1);
+  table.set_part(1, nullptr, now);
   auto other = std::make_shared<request_context>();
-  EXPECT_TRUE(table.begin_part(1, other, now + 900ms));
-  table.end_part(1);
+  EXPECT_TRUE(table.set_part(1, other, now + 900ms));
+  table.set_part(1, nullptr, now);
   EXPECT_TRUE(table.expire(now + 1000ms).any);
   EXPECT_TRUE(other->live()) << "it is no part any more";
 }
@@ -207,15 +207,15 @@ TEST_F(RequestTable, APartEndsBeforeItsRequest) {
 TEST_F(RequestTable, APartEndsWithItsRequest) {
   begin(1);
   auto cancelled = std::make_shared<request_context>();
-  EXPECT_TRUE(table.begin_part(1, cancelled, now));
+  EXPECT_TRUE(table.set_part(1, cancelled, now));
   table.cancel(1, errc::cancelled);
   EXPECT_EQ(cancelled->ended.load(), errc::cancelled);
   auto late = std::make_shared<request_context>();
-  EXPECT_FALSE(table.begin_part(1, late, now)) << "its request has ended";
-  EXPECT_FALSE(table.begin_part(2, late, now)) << "it is not in flight";
+  EXPECT_FALSE(table.set_part(1, late, now)) << "its request has ended";
+  EXPECT_FALSE(table.set_part(2, late, now)) << "it is not in flight";
   begin(2);
   auto closed = std::make_shared<request_context>();
-  EXPECT_TRUE(table.begin_part(2, closed, now));
+  EXPECT_TRUE(table.set_part(2, closed, now));
   table.end_all(now, [](kind, auto) {});
   EXPECT_EQ(closed->ended.load(), errc::gone);
 }

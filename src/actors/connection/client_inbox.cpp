@@ -390,9 +390,9 @@ void client_inbox::set_deadline(const request_entry& entry, uint32_t deadline_ms
     arm_timer(*at);
 }
 
-bool client_inbox::begin_part(const request_entry& entry, const context_ptr& part) {
-  const auto until = requests_.begin_part(entry.id, part, environment_.now());
-  if (until)
+bool client_inbox::set_part(const request_entry& entry, const context_ptr& part) {
+  const auto until = requests_.set_part(entry.id, part, environment_.now());
+  if (until && part)
     arm_timer(*until);
   return until.has_value();
 }

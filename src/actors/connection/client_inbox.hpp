@@ -128,10 +128,9 @@ class client_inbox {
   void refuse_ended(); ///< requests that ended while they waited for room
   /// Sets how long the request may wait, in milliseconds; 0: the default.
   void set_deadline(const request_entry& entry, uint32_t deadline_ms);
-  /// Ends `part` before the request ends, so that the request can answer with what it has then (`request_table::begin_part`).
-  /// False: the request has ended already.
-  bool begin_part(const request_entry& entry, const context_ptr& part);
-  void end_part(const request_entry& entry) { requests_.end_part(entry.id); }
+  /// Ends `part` before the request ends, so that the request can answer with what it has then (`request_table::set_part`).
+  /// False: the request has ended already. Null: the request has no part any more.
+  bool set_part(const request_entry& entry, const context_ptr& part);
   /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame. Once per
   /// request. True: it has the memory; otherwise it waits for room.
   bool charge(const request_entry& entry, size_t objects);

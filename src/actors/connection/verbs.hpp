@@ -54,8 +54,8 @@ namespace verbs {
 
 /// Brings what was found of these chunks to host memory for a request that goes on with what has arrived, in time before its
 /// deadline. `found` tells the tiers of objects.
-task<prefetch_end> bring_ahead(client_request& request, prefetch_subject subject,
-                               std::shared_ptr<const prefix_plan> found);
+task<prefetch_result> bring_ahead(client_request& request, prefetch_subject subject,
+                                  std::shared_ptr<const prefix_plan> found);
 
 /// The result of this lookup, perhaps another client's and not answered yet. The frame's body is released.
 task<lookup_outcome_ptr> awaited(client_request& request, lookup_id wanted);

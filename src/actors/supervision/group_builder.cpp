@@ -214,8 +214,9 @@ void join_disk(caf::actor_system& system, trust_group& group, const group_plan& 
   join_tier(system, group, std::move(disk),
             {std::move(opened.space), std::move(opened.objects), set, place()});
   group.ready();
-  if (const tier_handle* remote = group.tier(tier_kind::remote); remote != nullptr && remote->store)
-    caf::anon_send(remote->store, volume_joined_notice{});
+  for (const tier_handle& tier : group.tiers())
+    if (tier.store)
+      caf::anon_send(tier.store, volume_joined_notice{});
 }
 
 result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const group_plan& plan,

@@ -315,14 +315,15 @@ task<lookup_answer> lease_elsewhere(client_request& request, lookup_request ques
   subject.note_access = std::exchange(question.note_access, false);
   const uint32_t present = there.plan.found_chunks;
   auto plan = std::make_shared<const prefix_plan>(std::move(there.plan));
-  auto end = co_await bring_ahead(request, std::move(subject), std::move(plan));
+  auto done = co_await bring_ahead(request, std::move(subject), std::move(plan));
   if (question.tiers != 0)
     question.tiers |= 1U << static_cast<unsigned>(memory_tier); // it is there now
   auto leased = co_await request.look_up(std::move(question));
-  if (leased.plan.found_chunks == present)
-    leased.recompute_chunks = std::max(leased.recompute_chunks, there.recompute_chunks);
-  else if (end == prefetch_end::deadline && leased.plan.found_chunks < present)
-    leased.pending_chunks = present - leased.plan.found_chunks;
+  const uint32_t left = present - std::min(present, leased.plan.found_chunks);
+  if (left == 0 || done.late != 0)
+    leased.recompute_chunks = std::max(leased.recompute_chunks, there.recompute_chunks + left);
+  else if (done.end == prefetch_end::deadline)
+    leased.pending_chunks = left;
   co_return leased;
 }
 

@@ -171,8 +171,8 @@ task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefet
 
 } // namespace
 
-task<prefetch_end> bring_ahead(client_request& request, prefetch_subject subject,
-                               std::shared_ptr<const prefix_plan> found) {
+task<prefetch_result> bring_ahead(client_request& request, prefetch_subject subject,
+                                  std::shared_ptr<const prefix_plan> found) {
   auto context = std::make_shared<request_context>();
   context->group = request.context->group;
   context->connection = request.context->connection;
@@ -180,11 +180,11 @@ task<prefetch_end> bring_ahead(client_request& request, prefetch_subject subject
   context->inference = request.context->inference;
   context->ahead = true;
   subject.context = context;
-  if (!request.inbox().begin_part(request, context))
-    co_return end_for(request.context->ended.load());
+  if (!request.inbox().set_part(request, context))
+    co_return prefetch_result{};
   auto done = co_await run_prefetch(request, std::move(subject), std::move(found), 0);
-  request.inbox().end_part(request);
-  co_return done.end;
+  request.inbox().set_part(request, nullptr);
+  co_return done;
 }
 
 task<> prefetch(client_request& request, const wire::Prefetch& asked, protocol::descriptor_list&) {
