@@ -197,8 +197,7 @@ TEST_F(NamedLookup, ALookupRefusedBeforeItBeginsIsGoneToo) {
   worker.status(); // the wait has begun
   auto request = scheduler.lookup_of(chain);
   request.id = named(1);
-  std::vector<uint32_t> nothing;
-  request.what = client::prefix::of_tokens(nothing); // out of bounds
+  request.tiers = 1U << 20; // there is no such tier
   EXPECT_FALSE(scheduler->lookup(request, patiently()));
   expect_error(waits->wait(patiently()), errc::gone);
 

@@ -75,8 +75,9 @@ TEST_F(RemoteTier, ALeaseWhoseTimeIsOverHoldsWhatHasCome) {
   store_far(chain);
   EXPECT_EQ(client_->lookup({chain.begin(), chain.begin() + 3}, true).found_chunks, 3U)
       << "which is in host memory then";
+  ASSERT_TRUE(eventually([&] { return client_->lookup(chain, false, on_remote).found_chunks == 8; }));
   ASSERT_TRUE(test::suspend(store_->pid()));
-  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(1'000);
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(2'000);
   auto some = (*client_)->lookup(client_->lookup_of(chain, true, 0), soon);
   ASSERT_TRUE(some) << some.error().text;
   EXPECT_EQ(some->found_chunks, 3U);

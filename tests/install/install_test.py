@@ -107,7 +107,7 @@ def main():
         for page in "README.md", "docs/operations.md", "docs/engines/vllm.md", "docs/images/scaling.svg":
             only(stage.rglob(f"doc/terrace/{page}"))
         check_manual(only(stage.rglob("terraced.8")), terraced)
-        assert not list(stage.rglob("*actor*")), "only what client.hpp includes is public"
+        assert not list(stage.rglob("include/**/*actor*")), "only what client.hpp includes is public"
         unit = only(stage.rglob("terraced.service")).read_text()
         assert f"ExecStart={'/' / terraced.relative_to(stage)} --config" in unit, unit
         configuration = folder / "terraced.toml"

@@ -318,6 +318,7 @@ task<lookup_answer> lease_elsewhere(client_request& request, lookup_request ques
   auto done = co_await bring_ahead(request, std::move(subject), std::move(plan));
   if (question.tiers != 0)
     question.tiers |= 1U << static_cast<unsigned>(memory_tier); // it is there now
+  question.asks_store = false; // a lease holds nothing of what the store would tell
   auto leased = co_await request.look_up(std::move(question));
   const uint32_t left = present - std::min(present, leased.plan.found_chunks);
   if (left == 0 || done.late != 0)
