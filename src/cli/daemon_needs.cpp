@@ -21,9 +21,10 @@ bool may_run(const std::filesystem::path& program) {
 
 std::string find_terraced() {
   std::error_code failed;
-  auto beside = std::filesystem::read_symlink("/proc/self/exe", failed).replace_filename("terraced");
-  if (!failed && may_run(beside))
-    return beside;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", failed);
+  for (const char* place : {"terraced", "../daemon/terraced"}) // installed, or in a build folder
+    if (auto beside = own.parent_path() / place; !failed && may_run(beside))
+      return beside.lexically_normal();
   const char* folders = std::getenv("PATH");
   std::istringstream all(folders != nullptr ? folders : "/usr/bin:/usr/sbin");
   for (std::string folder; std::getline(all, folder, ':');)
