@@ -1,4 +1,4 @@
-// What a daemon needs of this machine, as `terraced` itself reads its configuration.
+// `terraced` itself says what a daemon with its configuration needs of this machine.
 #pragma once
 
 #include "cli/doctor.hpp"

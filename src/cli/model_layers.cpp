@@ -141,7 +141,7 @@ outcome<layer_kinds> lettered_kinds(const layer_json& text, const char* name, ui
   return kinds;
 }
 
-/// What a configuration lists layer by layer; nullopt if it lists nothing.
+/// Reads fields that list something layer by layer; nullopt if there are none.
 outcome<std::optional<layer_kinds>> listed_kinds(const layer_json& config, uint64_t layers) {
   for (const char* name : {"layer_types", "layers_block_type"})
     if (const auto* list = field(config, name))
@@ -179,7 +179,7 @@ layer_kinds periodic(uint64_t layers, uint64_t period, uint64_t first, layer_kin
   return kinds;
 }
 
-/// What a configuration says by a rule; nullopt if it has none.
+/// Reads fields that give a rule for the layers; nullopt if there are none.
 outcome<std::optional<layer_kinds>> ruled_kinds(const layer_json& config, uint64_t layers, bool windows) {
   auto period = config_number(config, {"full_attention_interval"}); // linear attention between
   if (!period)

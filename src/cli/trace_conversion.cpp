@@ -34,7 +34,7 @@ std::string at_line(const line_reader& from, const std::string& text) {
   return fmt::format("{}:{}: {}", from.path(), from.line_number(), text);
 }
 
-/// What a value of JSON is, for an error: its fields, or its type.
+/// Describes a value of JSON for an error: its fields, or its type.
 std::string shape_of(const json& value) {
   constexpr size_t shown_max = 6;
   if (value.is_discarded())
@@ -142,7 +142,7 @@ bool is_mooncake(const json& request) {
          ids->size() != tokens / bailian_block_tokens;
 }
 
-/// What the first line of a file is, for an error.
+/// Describes the first line of a file for an error.
 std::string look_of(std::string_view line) {
   constexpr size_t shown_max = 60;
   if (auto source = looks_like(line); source == trace_source::azure)

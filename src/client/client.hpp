@@ -54,8 +54,7 @@ struct lookup_result {
   uint32_t chunk_tokens = 0;
   /// Further chunks that are present but faster to compute (space_spec).
   uint32_t recompute_chunks = 0;
-  /// Of a lookup under a lease: further chunks that a remote store has, and that had not come to host memory when three quarters of
-  /// its time were over. Another lookup goes on with them.
+  /// A remote store has these further chunks, which had not come in time for the lease. Another lookup goes on with them.
   uint32_t pending_chunks = 0;
   std::optional<session_point> session; ///< set by a lookup in a session: what the session has now
   uint32_t tail_tokens = 0;             ///< not 0: the last found chunk is partial and has this many tokens

@@ -45,7 +45,7 @@ std::string render(const std::vector<option_problem>& problems) {
   return text;
 }
 
-/// What the command line overrides is wrong there, and not in the file.
+/// The error names the word of the command line that is wrong, and not the option of the file that it replaces.
 std::vector<option_problem> as_given(std::vector<option_problem> problems, const command_line& given) {
   for (option_problem& problem : problems) {
     if ((problem.option == "listen.path" || problem.option == "listen[0].path") && !given.socket.empty())

@@ -25,7 +25,7 @@ std::vector<std::string_view> verb_names() {
   return names;
 }
 
-/// What the choice between reading and computing knows of a tier.
+/// Exposes the measurements by which reading a tier competes with computing.
 void expose_reads(metrics::exposition& exposition, const std::shared_ptr<const read_meter>& meter,
                   const metrics::labels& tier) {
   exposition.add([meter, tier](metrics::sample_sink& sink) {

@@ -1,4 +1,4 @@
-// What `terraced --check` and `terrace doctor` find when they compare valid settings with this machine at this moment.
+// `terraced --check` and `terrace doctor` compare valid settings with this machine at this moment.
 #pragma once
 
 #include "daemon/settings.hpp"

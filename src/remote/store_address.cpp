@@ -125,7 +125,7 @@ parsed_address parse_cluster(std::string_view text) {
   return made;
 }
 
-/// What is wrong with the name of a bucket; nothing: it may be one.
+/// Says what is wrong with the name of a bucket; nothing: it may be one.
 std::optional<wrong_address> mistake_in_bucket(std::string_view name) {
   if (name.empty())
     return wrong_address{"the name of a bucket behind the host", "write it as in s3://10.0.0.7:9000/BUCKET"};

@@ -30,7 +30,7 @@ store_memory sum_of(const store_memory& one, const store_memory& other);
 /// What an operator should change about a server with this memory; empty: nothing.
 std::string memory_warning(const store_memory& memory);
 
-/// What an operator should change if the store's last answers took `mean` and a lookup waits `budget` for them; empty: nothing. Few
+/// Says what an operator should change if the store's last answers took `mean` and a lookup waits `budget` for them; empty: nothing. Few
 /// answers say nothing: the first ones of a connection are slower.
 std::string budget_warning(uint32_t answers, std::chrono::nanoseconds mean, std::chrono::nanoseconds budget);
 

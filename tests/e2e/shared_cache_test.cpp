@@ -251,6 +251,18 @@ TEST_F(AwayFromAClear, OfEverythingFindsNothing) {
   EXPECT_TRUE(a_->finds_none(chain_));
 }
 
+TEST_F(AwayFromAClear, IsToldThatItsTokensCannotBeKept) {
+  start_apart();
+  a_->daemon.terminate();
+  const auto state = std::filesystem::path(a_->daemon.socket()).parent_path() / "own-state";
+  std::filesystem::remove_all(state);
+  write_file(state, "no folder");
+  a_->daemon.start();
+  a_->connect();
+  EXPECT_TRUE(a_->daemon.await_log("the tokens of its spaces cannot be kept"));
+  std::filesystem::remove(state);
+}
+
 TEST_F(AwayFromAClear, ThatDidNotHappenFindsAll) {
   start_apart();
   a_->daemon.terminate();

@@ -61,24 +61,25 @@ class Machines(unittest.TestCase):
 
         until(sent)
 
-    def test_a_request_waits_for_what_comes_late(self) -> None:
-        request = Request("r", 5)
+    def engine_beside_a_silent_store(self, request: Request) -> Engine:
+        """The request's first lookup has been answered with nothing of what the store has."""
         self.compute_on_the_first(request)
         self.learn(request)
         two = self.engine(self.second, lookup=2.0)
         self.store.suspend()
         self.second_lookup(two, request)
+        return two
+
+    def test_a_request_waits_for_what_comes_late(self) -> None:
+        request = Request("r", 5)
+        two = self.engine_beside_a_silent_store(request)
         self.store.resume()
         self.assertEqual(two.matched(request)[0], 5 * CHUNK)
         self.assertEqual(two.scheduler.counters.lookups_failed, 0)
 
     def test_nobody_waits_for_a_store_from_which_nothing_comes(self) -> None:
         request = Request("r", 5)
-        self.compute_on_the_first(request)
-        self.learn(request)
-        two = self.engine(self.second, lookup=1.0)
-        self.store.suspend()
-        self.second_lookup(two, request)
+        two = self.engine_beside_a_silent_store(request)
         self.assertEqual(two.matched(request), (0, False))
         self.assertEqual(two.scheduler.counters.lookups, 2)
 

@@ -369,9 +369,8 @@ void remote_store::read_records() {
 /// A space of an earlier run, which has no number yet.
 const remote_store::space_state_ptr& remote_store::earlier(const space_fingerprint& fingerprint) {
   space_state_ptr& known = earlier_[fingerprint];
-  if (!known) {
+  if (!known)
     known = new_space({}, fingerprint, false);
-  }
   return known;
 }
 

@@ -181,7 +181,7 @@ void remote_store::on_limit() {
   await_limit(now);
 }
 
-/// What was not asked for yet is not asked for any more. What is on its way is received into the memory, which nobody uses.
+/// The store is not asked for the rest any more. It still sends what it was asked for, into memory that nobody uses.
 void remote_store::fall_behind(const transfer_ptr& all) {
   all->late = true;
   for (size_t i = 0; i < all->parts_left_of.size(); ++i)
