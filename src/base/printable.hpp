@@ -1,4 +1,4 @@
-// Text from clients: checks that it is UTF-8, and escapes control characters before it is shown.
+// What people read: text from clients, checked to be UTF-8 and with control characters escaped, and sizes.
 #pragma once
 
 #include <cstddef>
@@ -23,5 +23,16 @@ bool is_utf8(std::string_view text);
 /// the order of characters: control characters, line and paragraph separators, marks of direction, and bytes
 /// that are not UTF-8. The backslash is not escaped, so the result is for people, not for programs.
 std::string printable(std::string_view text);
+
+// Sizes, in log lines, errors and the output of commands.
+
+/// "0 B", "999 B", "1.50 KiB", "12.3 GiB".
+std::string readable_bytes(uint64_t bytes);
+
+/// Three significant digits: "1.50", "12.3", "1023".
+std::string three_digits(double value);
+
+/// "64.0 MiB instead of 128 MiB", with `between` " instead of ". Sizes that read the same are written in bytes.
+std::string readable_change(uint64_t one, std::string_view between, uint64_t other);
 
 } // namespace terrace

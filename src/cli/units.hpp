@@ -1,7 +1,7 @@
 // Formatting and parsing of numbers with units.
 #pragma once
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "cli/failure.hpp"
 
 #include <cstdint>

@@ -1,9 +1,7 @@
 #include "policy/arc_policy.hpp"
-#include "policy/arrival_policies.hpp"
-#include "policy/banded_policies.hpp"
 #include "policy/kmg_policy.hpp"
-#include "policy/recency_policies.hpp"
 #include "policy/s3fifo_policy.hpp"
+#include "policy/simple_policies.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "runtime/uring.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 #include "storage/index_journal.hpp"
 
-#include "storage/checkpoint_header.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,6 +1,6 @@
 #include "storage/offline_volume.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "storage/aligned_buffer.hpp"
 #include "storage/file_lock.hpp"
 #include "storage/live_objects.hpp"

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
-#include "storage/checkpoint_header.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/recovery.hpp"
 #include "storage/superblock.hpp"
 #include "storage/volume_device.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <array>
 #include <memory>

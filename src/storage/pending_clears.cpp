@@ -1,7 +1,7 @@
 #include "storage/pending_clears.hpp"
 
 #include "base/digest.hpp"
-#include "storage/durable_record.hpp"
+#include "storage/state_records.hpp"
 #include "storage/volume_device.hpp"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 #include "storage/recovery.hpp"
 
-#include "storage/checkpoint_header.hpp"
 #include "storage/index_journal.hpp"
 #include "storage/volume_layout.hpp"
 

@@ -1,4 +1,4 @@
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 
 #include <gtest/gtest.h>
 

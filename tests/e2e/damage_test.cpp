@@ -1,5 +1,5 @@
 // Damage under a running daemon, and in a file that it opens: log, status and metrics report it.
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 

@@ -1,5 +1,5 @@
 // When objects of host memory reach the disk: when they are evicted, at their second use, or never.
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "workload.hpp"
 
 #include "tests/support/scrape.hpp"

@@ -1,6 +1,6 @@
 // Loads that the process of a device reads from host memory itself, on the host device and on the simulated
 // driver.
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "gpu_daemon.hpp"
 #include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"

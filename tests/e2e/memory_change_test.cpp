@@ -1,5 +1,5 @@
 // A daemon whose host memory changes its size while clients use it.
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "workload.hpp"
 
 namespace terrace::e2e {

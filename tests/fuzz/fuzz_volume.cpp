@@ -4,7 +4,6 @@
 // The input is a list of edits, 12 bytes each, made to a small sound store: without that no mutation would get past the
 // magic numbers and checksums. An edit may renew the checksum of the block it touched, as a forger or a faulty daemon
 // would.
-#include "storage/checkpoint_header.hpp"
 #include "storage/index_journal.hpp"
 #include "storage/recovery.hpp"
 #include "storage/volume_layout.hpp"

@@ -1,4 +1,4 @@
-#include "storage/checkpoint_header.hpp"
+#include "storage/volume_layout.hpp"
 
 #include "bytes.hpp"
 

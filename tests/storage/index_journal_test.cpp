@@ -1,6 +1,5 @@
 #include "storage/index_journal.hpp"
 
-#include "storage/checkpoint_header.hpp"
 #include "storage/volume_layout.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,6 @@
 #include "storage/recovery.hpp"
 
 #include "simulated_device.hpp"
-#include "storage/checkpoint_header.hpp"
 #include "storage/volume_layout.hpp"
 
 #include <gtest/gtest.h>

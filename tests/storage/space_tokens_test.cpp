@@ -1,4 +1,4 @@
-#include "storage/space_tokens.hpp"
+#include "storage/state_records.hpp"
 
 #include "tests/support/temporary_folder.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "runtime/answer.hpp"
 
 #include <caf/send.hpp>

@@ -51,7 +51,7 @@
 #include "runtime/answer.hpp"
 #include "runtime/home.hpp"
 #include "runtime/task.hpp"
-#include "storage/space_tokens.hpp"
+#include "storage/state_records.hpp"
 #include "tier/search/read_meter.hpp"
 #include "transfer/mover_messages.hpp"
 

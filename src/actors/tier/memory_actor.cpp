@@ -2,7 +2,7 @@
 
 #include "actors/supervision/preparer_actor.hpp"
 #include "base/countdown.hpp"
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "memory/arena_resize.hpp"
 
 #include <caf/actor_system.hpp>

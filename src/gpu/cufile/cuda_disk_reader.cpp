@@ -3,8 +3,8 @@
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/stream.hpp"
 #include "gpu/cufile/owners.hpp"
+#include "gpu/kernels/kernel_image.hpp"
 #include "gpu/kernels/payload_sums.hpp"
-#include "gpu/kernels/sums_image.hpp"
 #include "gpu/worker_threads.hpp"
 
 #include <algorithm>

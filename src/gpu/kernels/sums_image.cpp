@@ -1,4 +1,4 @@
-#include "gpu/kernels/sums_image.hpp"
+#include "gpu/kernels/kernel_image.hpp"
 
 #ifdef TERRACE_CUDA_KERNELS
 #include "payload_sums_image.inc"

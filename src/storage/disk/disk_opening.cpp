@@ -1,6 +1,6 @@
 #include "storage/disk/disk_opening.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "memory/striped_allocator.hpp"
 #include "storage/file_lock.hpp"
 #include "storage/volume_device.hpp"

@@ -1,6 +1,6 @@
 #include "storage/disk/path_health.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 
 #include <cerrno>
 #include <cstring>

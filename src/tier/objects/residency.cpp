@@ -1,6 +1,6 @@
 #include "tier/objects/residency.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "index/object_header.hpp"
 #include "tier/objects/object_batch.hpp"
 

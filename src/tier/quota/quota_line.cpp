@@ -1,6 +1,6 @@
 #include "tier/quota/quota_line.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 
 #include <algorithm>
 #include <cassert>

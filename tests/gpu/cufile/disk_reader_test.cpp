@@ -4,7 +4,7 @@
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cufile/cuda_disk_reader.hpp"
 #include "gpu/host/host_engine.hpp"
-#include "gpu/kernels/sums_image.hpp"
+#include "gpu/kernels/kernel_image.hpp"
 #include "index/payload_checksum.hpp"
 
 #include <future>

@@ -1,7 +1,7 @@
 #include "gpu/kernels/payload_sums.hpp"
 
 #include "driver_fixture.hpp"
-#include "gpu/kernels/sums_image.hpp"
+#include "gpu/kernels/kernel_image.hpp"
 #include "index/payload_checksum.hpp"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "actors/gpu/daemon/device_state.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "runtime/answer.hpp"
 
 namespace terrace::actors {

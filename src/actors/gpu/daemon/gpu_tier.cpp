@@ -1,6 +1,6 @@
 #include "actors/gpu/daemon/gpu_tier.hpp"
 
-#include "base/readable_bytes.hpp"
+#include "base/printable.hpp"
 #include "index/object_header.hpp"
 #include "runtime/answer.hpp"
 #include "transfer/arena_contents.hpp"
