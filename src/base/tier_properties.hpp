@@ -23,7 +23,7 @@ constexpr bool durable(tier_kind tier) { return tier == tier_kind::disk; }
 
 /// All kinds of tiers, fastest first.
 inline constexpr std::array all_tiers{tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote};
-inline constexpr size_t tier_kinds = all_tiers.size(); ///< their numbers are 0 to this
+inline constexpr size_t tier_kinds = all_tiers.size(); ///< their numbers are 0 to one less
 /// The tiers whose policies and quotas an operator sets.
 inline constexpr std::array governed_tiers{tier_kind::host, tier_kind::disk};
 
@@ -35,12 +35,13 @@ constexpr std::optional<tier_kind> tier_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// In texts for people.
-constexpr const char* described(tier_kind tier) {
+/// In log lines and errors.
+constexpr const char* long_name(tier_kind tier) {
   switch (tier) {
     case tier_kind::gpu: return "the GPU tier";
     case tier_kind::host: return "host memory";
     case tier_kind::disk: return "the disk tier";
+    case tier_kind::remote: return "the remote tier";
     default: return "a tier";
   }
 }

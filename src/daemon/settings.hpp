@@ -147,7 +147,7 @@ struct host_options {
 
 /// [disk]: the disk tier of all groups together.
 struct disk_options {
-  /// Values of `admission`, in the order of `admission_rule` (policy/eviction_tracker.hpp).
+  /// Values of `admission`, in the order of `admission_rule` (base/eviction_types.hpp).
   static constexpr std::array<std::string_view, 3> admissions{"always", "seen_twice", "beats_victim"};
 
   /// Values of `on_mismatch`, in the order of `mismatch_rule` (storage/path_set.hpp).

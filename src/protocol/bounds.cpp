@@ -7,7 +7,7 @@ namespace terrace::protocol {
 namespace {
 
 /// A bit for each kind of tier.
-constexpr uint64_t tiers_max = (uint64_t{1} << tier_kinds) - 1;
+constexpr uint64_t tier_bits_max = (uint64_t{1} << tier_kinds) - 1;
 
 result<void> check_cursors(const flatbuffers::Vector<uint64_t>* cursors) {
   if (auto ok = check_aligned("cursors", cursors); !ok)
@@ -114,7 +114,7 @@ result<void> check(const wire::OpenSpace& table) {
   }
   const auto* defaults = table.defaults();
   return defaults == nullptr ? result<void>{}
-                             : check_number("tiers of the defaults", defaults->tiers(), 0, tiers_max);
+                             : check_number("tiers of the defaults", defaults->tiers(), 0, tier_bits_max);
 }
 
 result<void> check(const wire::RegisterRegion& table) {
@@ -139,7 +139,7 @@ result<void> check(const wire::RegisterRegion& table) {
 }
 
 result<void> check(const wire::Lookup& table) {
-  if (auto ok = check_number("tiers", table.tiers(), 0, tiers_max); !ok)
+  if (auto ok = check_number("tiers", table.tiers(), 0, tier_bits_max); !ok)
     return ok;
   if (auto ok = check(*table.prefix()); !ok)
     return ok;
@@ -183,7 +183,7 @@ result<void> check(const wire::ReadLease& table) {
 /// A request can choose which tiers are searched only for a prefix: the objects of a lease have been found already.
 template <class Request>
 result<void> check_prefix_terms(const Request& table) {
-  if (auto ok = check_number("tiers", table.tiers(), 0, tiers_max); !ok)
+  if (auto ok = check_number("tiers", table.tiers(), 0, tier_bits_max); !ok)
     return ok;
   if (table.prefix() == nullptr && table.tiers() != 0)
     return refuse("expected tiers with a prefix only: what a lease or a lookup_id names has been found");
@@ -282,7 +282,7 @@ result<void> check_prompt(const Table& table) {
 result<void> check(const wire::Pin& table) { return check_prompt(table); }
 result<void> check(const wire::Unpin& table) { return check_prompt(table); }
 result<void> check(const wire::Evict& table) {
-  if (auto ok = check_number("tiers", table.tiers(), 0, tiers_max); !ok)
+  if (auto ok = check_number("tiers", table.tiers(), 0, tier_bits_max); !ok)
     return ok;
   return check_prompt(table);
 }

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "actors/connection/connection_environment.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
+#include "actors/group/trust_group.hpp"
 #include "group/group_messages.hpp"
 
 #include <memory>

@@ -1,8 +1,8 @@
 // What all connections of a trust group share.
 #pragma once
 
+#include "actors/group/trust_group.hpp"
 #include "actors/interfaces.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
 #include "base/idle_pool.hpp"
 #include "connection/client_directory.hpp"
 #include "connection/client_environment.hpp"

@@ -5,7 +5,7 @@
 // ended; the descriptors are the frame's own until the verb first suspends.
 #pragma once
 
-#include "actors/connection/transfers.hpp"
+#include "actors/connection/verb_steps.hpp"
 #include "actors/transfer/transfer_actors.hpp"
 
 #include <span>

@@ -5,9 +5,9 @@
 // It lives as long as all of them: if one ends unexpectedly, all end; on an exit message it ends after them.
 #pragma once
 
+#include "actors/group/trust_group.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"

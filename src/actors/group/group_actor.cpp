@@ -1,7 +1,7 @@
 #include "actors/group/group_actor.hpp"
 
+#include "actors/group/trust_group.hpp"
 #include "actors/transfer/transfer_actors.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
 #include "base/tier_properties.hpp"
 #include "group/group_state.hpp"
 #include "group/session_table.hpp"

@@ -2,7 +2,7 @@
 // is missing there, merges the answers into a plan, and keeps holds if a lease is requested. Its connection reuses it.
 #pragma once
 
-#include "actors/transfer/transfer_arguments.hpp"
+#include "actors/group/trust_group.hpp"
 #include "runtime/home.hpp"
 #include "tier/objects/object_source.hpp"
 #include "tier/search/found_prefix.hpp"

@@ -34,10 +34,10 @@
 // remote_epochs.cpp spaces and clears, and store_inspector.cpp what operators ask of a store over connections of their own.
 #pragma once
 
+#include "actors/group/trust_group.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/remote/remote_plan.hpp"
 #include "actors/remote/store_link.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
 #include "metrics/remote_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "remote/endpoint_state.hpp"

@@ -6,7 +6,7 @@
 // reserved the key in host memory writes it; see `reserve_values`.
 #pragma once
 
-#include "actors/transfer/transfer_arguments.hpp"
+#include "actors/group/trust_group.hpp"
 #include "base/digest.hpp"
 #include "index/sha256.hpp"
 #include "index/space_spec.hpp"

@@ -90,7 +90,7 @@ void write_down(supervisor_pointer self, const std::shared_ptr<trust_group>& gro
       .then(
           [self, group, kind = tier.kind, next](const write_down_answer& answer) {
             if (!answer.complete)
-              self->state.with.warn("group " + group->name + ": not everything in " + described(kind) +
+              self->state.with.warn("group " + group->name + ": not everything in " + long_name(kind) +
                                     " was written to disk within daemon.shutdown_grace; the rest is lost");
             next();
           },

@@ -164,7 +164,7 @@ void on_memory_prepared(supervisor_pointer self, const memory_prepared& report) 
     return;
   }
   state.memory_ready[report.group] = true;
-  register_with_disk(self, report.group);
+  register_with_movers(self, report.group);
 }
 
 void set_policy(supervisor_pointer self, const trust_group& group, tier_kind tier,

@@ -58,7 +58,7 @@ void prepare_disk(supervisor_pointer self, size_t group) {
   state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
 }
 
-void register_with_disk(supervisor_pointer self, size_t group) {
+void register_with_movers(supervisor_pointer self, size_t group) {
   if (!self->state.memory_ready[group])
     return;
   for (const tier_handle& each : self->state.groups[group]->tiers())
@@ -102,7 +102,7 @@ void on_disk_prepared(supervisor_pointer self, const disk_prepared& report) {
             std::move(*report.disk), state.with.warn, state.devices);
   for (const caf::actor& member : actors_of(*group.disk()))
     self->monitor(member);
-  register_with_disk(self, report.group);
+  register_with_movers(self, report.group);
   state.with.log(lines.joined); // so that status already shows what the log reports
   for (const std::string& line : lines.warnings)
     state.with.warn(line);

@@ -117,7 +117,7 @@ void on_disk_prepared(supervisor_pointer self, const disk_prepared& report);
 void on_lock_free(supervisor_pointer self, size_t group, int32_t result);
 
 /// Registers memory with the disk's ring once both are available.
-void register_with_disk(supervisor_pointer self, size_t group);
+void register_with_movers(supervisor_pointer self, size_t group);
 
 // The order of shutdown: listeners, connections, pending disk writes, then all others, each when the previous
 // ones have ended. Part of the supervisor; runs on its thread.

@@ -1,7 +1,7 @@
 // The transfers of a trust group, one actor per request: what each is asked, what it answers, and how it is spawned.
 #pragma once
 
-#include "actors/transfer/transfer_arguments.hpp"
+#include "actors/group/trust_group.hpp"
 #include "base/tier_properties.hpp"
 #include "tier/objects/move_plan.hpp"
 #include "transfer/load_plan.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/gpu/daemon/device_actor.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
+#include "actors/group/trust_group.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/ask.hpp"
 #include "transfer/copy_ops.hpp"

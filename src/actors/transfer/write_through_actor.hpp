@@ -22,8 +22,8 @@
 // rest is rejected as well, because lookups would not find it on disk alone.
 #pragma once
 
+#include "actors/group/trust_group.hpp"
 #include "actors/interfaces.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
 #include "runtime/home.hpp"
 #include "tier/space/write_credit.hpp"
 

@@ -1,5 +1,5 @@
 // explain: where each chunk of a prompt is, or why it is a miss.
-#include "actors/connection/transfers.hpp"
+#include "actors/connection/verb_steps.hpp"
 #include "actors/connection/verbs.hpp"
 #include "base/printable.hpp"
 #include "group/recent_lookups.hpp"

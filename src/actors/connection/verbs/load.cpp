@@ -9,7 +9,7 @@ namespace terrace::actors::verbs {
 namespace {
 
 /// What is loaded, before its runs are validated.
-struct load_subject {
+struct load_choice {
   space_ptr space;
   std::shared_ptr<metrics::space_probe> probe; ///< null if only a lease identifies the space
   batch_ptr objects;
@@ -111,7 +111,7 @@ bool may_leave(const wire::Load& request) { return request.first_chunk() == 0 &&
 
 /// Looks for the chunks on all ranks in the chosen tiers, and loads of them what the client does not have sooner if it
 /// computes it.
-task<> choose(client_request& request, load_subject& subject, std::shared_ptr<const chunk_prefix> prefix,
+task<> choose(client_request& request, load_choice& subject, std::shared_ptr<const chunk_prefix> prefix,
               uint32_t tiers, uint32_t prefill_tokens_per_s) {
   auto question = lookup_of(request, subject.space, prefix);
   question.plan.tail_tokens = 0;
@@ -130,8 +130,8 @@ task<> choose(client_request& request, load_subject& subject, std::shared_ptr<co
 }
 
 /// By prefix, which counts as an access.
-task<load_subject> subject_of_prefix(client_request& request, const wire::Load& asked,
-                                     client_space_ptr space) {
+task<load_choice> subject_of_prefix(client_request& request, const wire::Load& asked,
+                                    client_space_ptr space) {
   connected_client& client = request.client;
   auto part = co_await transfer_objects(request, space, asked, false);
   const chunk_prefix& all = *part.prefix;
@@ -142,7 +142,7 @@ task<load_subject> subject_of_prefix(client_request& request, const wire::Load& 
   if (loads && client.group().shadow_gate)
     tell_shadows(request, asked.options(), space->space,
                  std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), space->rank);
-  load_subject subject{
+  load_choice subject{
       space->space, space->probe, part.objects, part.scope,
       space->rank,  {},           nullptr,      all.first_token + part.scope.range.first * spec.chunk_tokens};
   if (part.scope.range.first + part.scope.range.count == all.chunks.size())
@@ -158,7 +158,7 @@ task<load_subject> subject_of_prefix(client_request& request, const wire::Load& 
   co_return subject;
 }
 
-task<load_subject> subject_of_lease(client_request& request, const wire::Load& asked) {
+task<load_choice> subject_of_lease(client_request& request, const wire::Load& asked) {
   connected_client& client = request.client;
   lease_id id = protocol::to_lease_id(asked.lease());
   auto from = co_await request.lease(id);
@@ -174,14 +174,14 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
   co_await request.valid(rank);
   auto part = co_await transfer_objects(request, from, *scope, *rank);
   auto known = client.holdings().spaces().find(from->space->id);
-  load_subject subject{from->space,
-                       known ? known->probe : nullptr,
-                       std::move(part.objects),
-                       *scope,
-                       *rank,
-                       std::move(part.held),
-                       from,
-                       token_of(*from, scope->range)};
+  load_choice subject{from->space,
+                      known ? known->probe : nullptr,
+                      std::move(part.objects),
+                      *scope,
+                      *rank,
+                      std::move(part.held),
+                      from,
+                      token_of(*from, scope->range)};
   if (scope->range.first + scope->range.count == from->chunks.size())
     subject.tail_tokens = from->tail_tokens;
   co_return subject;
@@ -193,7 +193,7 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   connected_client& client = request.client;
   auto target = target_of(client, asked);
   co_await request.valid(target);
-  load_subject subject;
+  load_choice subject;
   if (asked.prefix() != nullptr) {
     auto space = co_await request.space_of(asked);
     subject = co_await subject_of_prefix(request, asked, space);

@@ -27,7 +27,7 @@ void answer_prefetch(client_request& request, const prefetch_subject& subject, c
   if (terms.rule == wire::StopRule::wait && done.end == prefetch_end::deadline) {
     request.refuse({errc::deadline, "the request ended with " + std::to_string(done.all.delivered) + " of " +
                                         std::to_string(done.all.expected) + " chunks in " +
-                                        described(subject.to)});
+                                        long_name(subject.to)});
     return;
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {

@@ -1,4 +1,4 @@
-// Verbs that take a prompt or move objects find here what they need: its chunks, the objects and runs of a transfer, the jobs that move them, and
+// Steps that several verbs have: the chunks of a prompt, the turn of a session, the objects and runs of a transfer, the jobs that move them, and
 // whom their access concerns.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "actors/connection/transfers.hpp"
+#include "actors/connection/verb_steps.hpp"
 
 #include "base/tier_properties.hpp"
 #include "connection/request_values.hpp"

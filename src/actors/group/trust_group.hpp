@@ -1,4 +1,4 @@
-// The environment of all transfers of a trust group.
+// What all actors of a trust group share: its actors, its tiers and its arena.
 #pragma once
 
 #include "actors/interfaces.hpp"
