@@ -36,6 +36,22 @@ std::optional<store_address> parse_path(std::string_view text) {
   return made_of(text, address);
 }
 
+bool is_host_name(std::string_view text) {
+  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
+  });
+}
+
+/// A name that can be resolved. One whose last label is a number is a mistaken numeric address.
+bool can_be_resolved(std::string_view host) {
+  const auto last = host.substr(host.rfind('.') + 1); // npos + 1 is 0
+  return is_host_name(host) && host.find(':') == std::string_view::npos && host.front() != '.' &&
+         host.front() != '-' &&
+         (last.empty() || std::isdigit(static_cast<unsigned char>(last.front())) == 0 ||
+          !std::all_of(last.begin(), last.end(), [](unsigned char c) { return std::isdigit(c) != 0; }));
+}
+
+/// A numeric address or the name of a host, with a port behind it.
 std::optional<store_address> parse_port(std::string_view text) {
   size_t colon = text.rfind(':');
   if (colon == std::string_view::npos)
@@ -60,27 +76,27 @@ std::optional<store_address> parse_port(std::string_view text) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
-    return std::nullopt;
+  if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    if (!can_be_resolved(host))
+      return std::nullopt;
+    store_address named{.text = std::string(text), .host_name = host, .port = port};
+    named.name = std::move(host);
+    return named;
+  }
   auto made = made_of(text, address);
   made.name = std::move(host);
   return made;
-}
-
-bool is_host_name(std::string_view text) {
-  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
-  });
 }
 
 parsed_address parse_server(std::string_view text, bool tls) {
   auto parsed = text.starts_with('/') && !tls ? parse_path(text) : parse_port(text);
   if (!parsed)
     return wrong(
-        tls ? "a numeric address with a port behind rediss://"
-            : "the path of a Unix socket of at most 107 bytes, or a numeric address with a port",
-        tls ? "write it as in rediss://10.0.0.7:6380 or rediss://[fd00::7]:6380"
-            : "write it as in /run/valkey.sock, 10.0.0.7:6379 or [fd00::7]:6379, or begin it with rediss:// "
+        tls ? "a host with a port behind rediss://"
+            : "the path of a Unix socket of at most 107 bytes, or a host with a port",
+        tls ? "write it as in rediss://10.0.0.7:6380, rediss://[fd00::7]:6380 or rediss://cache.example:6380"
+            : "write it as in /run/valkey.sock, 10.0.0.7:6379, [fd00::7]:6379 or cache.example:6379, or "
+              "begin it with rediss:// "
               "for "
               "TLS, sentinel:// for sentinels, cluster:// for nodes of a cluster, s3:// for a bucket or "
               "plugin:// for a plugin");
@@ -111,7 +127,7 @@ parsed_address parse_sentinels(std::string_view text) {
   made.primary = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
   made.guides = parse_guides(text.substr(0, slash));
   if (made.guides.empty() || !is_host_name(made.primary))
-    return wrong("the numeric addresses of at most 16 sentinels and the name of the primary that they watch",
+    return wrong("the hosts and ports of at most 16 sentinels and the name of the primary that they watch",
                  "write them as in sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME");
   return made;
 }
@@ -120,7 +136,7 @@ parsed_address parse_cluster(std::string_view text) {
   store_address made{.at = store_address::kind::cluster};
   made.guides = parse_guides(text);
   if (made.guides.empty())
-    return wrong("the numeric addresses of some nodes of a cluster, at most 16",
+    return wrong("the hosts and ports of some nodes of a cluster, at most 16",
                  "write them as in cluster://10.0.0.7:6379,10.0.0.8:6379");
   return made;
 }

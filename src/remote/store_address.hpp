@@ -20,7 +20,10 @@ struct store_address {
   std::string text; ///< as it was given
   sockaddr_storage bytes{};
   socklen_t length =
-      0; ///< 0: guides tell where the server is, or the servers are; or it is a bucket or a plugin
+      0; ///< 0: the host has a name; or guides tell where the server is, or the servers are; or it is a bucket or a plugin
+  std::string
+      host_name{};   ///< of a server, to be resolved for each connection; empty: `bytes` are its address
+  uint16_t port = 0; ///< behind `host_name`
 
   bool tls = false;
   std::string name{}; ///< with TLS: what the server's certificate is for, a host or the numeric address
@@ -41,8 +44,11 @@ struct store_address {
   /// Values are few and large there, and answers take milliseconds.
   bool is_bulk() const { return at == kind::bucket || at == kind::plugin; }
   bool at_path() const { return bytes.ss_family == AF_UNIX; }
+  /// It says where one server is.
+  bool is_place() const { return length != 0 || !host_name.empty(); }
   bool same_place(const store_address& other) const {
-    return length == other.length && std::memcmp(&bytes, &other.bytes, sizeof bytes) == 0;
+    return length == other.length && std::memcmp(&bytes, &other.bytes, sizeof bytes) == 0 &&
+           host_name == other.host_name && port == other.port;
   }
 };
 
@@ -52,15 +58,15 @@ struct wrong_address {
   std::string fix;      ///< what to write, or to leave out
 };
 
-/// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379", and the latter two behind "rediss://", for TLS.
+/// Accepts "/path/of/a/socket", "10.0.0.7:6379", "[fd00::7]:6379" and "cache.example:6379", and all but the first behind "rediss://", for
+/// TLS.
 /// "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME" names sentinels and the primary that they watch, and
 /// "cluster://10.0.0.7:6379,10.0.0.8:6379" some nodes of a cluster; "sentinel+tls://" and "cluster+tls://" are with TLS for all.
-/// Names of hosts are not resolved, because that blocks. "s3://HOST:PORT/BUCKET", or "s3+tls://HOST/BUCKET", names a bucket; there the
-/// host may have a name, which libcurl resolves. "plugin://NAME?key=value&key=value" names a plugin (plugin_frames.hpp) and its own
+/// Any of these hosts may have a name, which whoever connects resolves. "s3://HOST:PORT/BUCKET", or "s3+tls://HOST/BUCKET", names a bucket. "plugin://NAME?key=value&key=value" names a plugin (plugin_frames.hpp) and its own
 /// options, which it checks itself.
 ///
 /// Others have these options behind '?', with '&' between them, each once:
-///   name=NAME       with TLS, but of no bucket: what the certificates are for, instead of the numeric addresses
+///   name=NAME       with TLS, but of no bucket: what the certificates are for, instead of the hosts
 ///   reads=replicas  of a cluster: payloads are read from its replicas as well
 ///   region=REGION   of a bucket: it is not in us-east-1
 tl::expected<store_address, wrong_address> parse_store_address(std::string_view text);

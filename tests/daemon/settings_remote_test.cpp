@@ -82,7 +82,7 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
     const char* problem;
   } cases[] = {
       {"[[remote]]\n", "remote[0].address is missing"},
-      {"[[remote]]\naddress = \"valkey:6379\"\n", "a numeric address with a port"},
+      {"[[remote]]\naddress = \"valkey\"\n", "a host with a port"},
       {address, "remote[0].realm_key_file is missing; expected the file with the key"},
       {address + "realm_key_file = \"realm\"\n", "an absolute path"},
       {at + "lookup_budget = \"2s\"\n", "lookup_budget"},
@@ -95,7 +95,7 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
        "expected replicas behind reads=; fix: write cluster://10.0.0.7:6379?reads=replicas"},
       {"[[remote]]\naddress = \"10.0.0.7:6379?reads=replicas\"\n", "only clusters have reads="},
       {"[[remote]]\naddress = \"cluster://10.0.0.7\"\n",
-       "remote[0].address is \"cluster://10.0.0.7\"; expected the numeric addresses of some nodes of a "
+       "remote[0].address is \"cluster://10.0.0.7\"; expected the hosts and ports of some nodes of a "
        "cluster, at "
        "most 16; fix: write them as in cluster://10.0.0.7:6379,10.0.0.8:6379"},
       {"[[remote]]\naddress = \"cluster://10.0.0.7:6379\"\ntls_ca_file = \"/ca.pem\"\n", "cluster+tls://"},
@@ -107,7 +107,7 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {tls + "tls_ca_file = \"ca.pem\"\n", "an absolute path"},
       {tls + "tls_client_file = \"c.pem\"\n", "an absolute path"},
       {"[[remote]]\naddress = \"rediss:///run/valkey.sock\"\n",
-       "a numeric address with a port behind rediss://"},
+       "a host with a port behind rediss://"},
       {"[[remote]]\naddress = \"s3://10.0.0.7:9000\"\n",
        remote::knows_buckets() ? "s3://10.0.0.7:9000/BUCKET" : "libcurl4-openssl-dev"},
       {"[[remote]]\naddress = \"s3://10.0.0.7:9000/kv-cache\"\ntls_ca_file = \"/ca.pem\"\n",

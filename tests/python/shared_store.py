@@ -50,10 +50,10 @@ class SharedStore:
     def address(self) -> str:
         return f"{self._bind[0]}:{self._bind[1]}" if self._bind else self.socket
 
-    def machine(self, host_bytes: int = 32 << 20, lookup_budget: str = "1s", inside: tuple[str, ...] = ()) -> Daemon:
-        """A daemon that writes all it gets to the store, and by default waits long for it."""
+    def machine(self, host_bytes: int = 32 << 20, lookup_budget: str = "1s", inside: tuple[str, ...] = (), at: str = "") -> Daemon:
+        """A daemon that writes all it gets to the store, and by default waits long for it. `at`: another address than the store's."""
         return Daemon(host_bytes=host_bytes, inside=inside, more=f"""[[remote]]
-address = "{self.address}"
+address = "{at or self.address}"
 realm_key_file = "{self.key}"
 demotion = "write_through"
 lookup_budget = "{lookup_budget}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import unittest
 from collections.abc import Callable, Sequence
@@ -145,6 +146,61 @@ class PartedNetwork(Machines):
         self.set_link("up")
         until(lambda: remote_tier(two.daemon).state == "ready" and two.found(cleared) == 0)
         self.assertEqual((two.load(kept), two.load(cleared)), (0, 0), "a clear reaches it when the network is there again")
+
+
+def free_port(host: str) -> int:
+    with socket.socket() as tried:
+        tried.bind((host, 0))
+        return int(tried.getsockname()[1])
+
+
+@without_server
+class NamedStore(Machines):
+    def test_a_store_is_found_by_the_name_of_its_host(self) -> None:
+        store = self.store(bind=("127.0.0.1", free_port("127.0.0.1")))
+        by_name = f"localhost:{store.address.rsplit(':', 1)[1]}"
+        chain = chain_of(1, 8)
+        one = self.starting(lambda: store.machine(at=by_name))
+        one.store(chain)
+        two = self.starting(store.machine)
+        until(lambda: two.load(chain) == 8)
+
+    def test_a_name_that_nobody_knows_is_an_outage(self) -> None:
+        store = self.store()
+        for at in ("nowhere.invalid:6379", "sentinel://nowhere.invalid:26379/kv", "cluster://nowhere.invalid:6379"):
+            with self.subTest(at):
+                daemon = store.machine(at=at)
+                self.addCleanup(daemon.stop)
+                until(lambda: "its name " in remote_tier(daemon).reason)
+                alone = Machine(daemon)
+                alone.store(chain_of(1, 8))
+                self.assertEqual(alone.load(chain_of(1, 8)), 8, "host memory serves")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, for an /etc/hosts of its own")
+    def test_a_name_that_moves_is_followed(self) -> None:
+        port = free_port("127.0.0.1")
+        first, second = (self.store(bind=(host, port)) for host in ("127.0.0.1", "127.0.0.2"))
+        hosts = first.folder / "hosts"
+        hosts.write_text("")
+        inside = ("unshare", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh")
+        if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no /etc/hosts of its own can be made")
+        daemon = first.machine(at=f"store.test:{port}", inside=inside)
+        self.addCleanup(daemon.stop)
+        until(lambda: "its name " in remote_tier(daemon).reason)
+        hosts.write_text("127.0.0.1 store.test\n")
+        until(lambda: remote_tier(daemon).state == "ready")
+        one, chain = Machine(daemon), chain_of(1, 8)
+        hosts.write_text("127.0.0.2 store.test\n")
+        one.store(chain[:4])
+        other = self.starting(first.machine)
+        until(lambda: other.found(chain) == 4)
+        first.process.kill()
+        until(lambda: remote_tier(daemon).state != "ready")
+        until(lambda: remote_tier(daemon).state == "ready")
+        one.store(chain_of(2, 8))
+        other = self.starting(second.machine)
+        until(lambda: other.load(chain_of(2, 8)) == 8)
 
 
 if __name__ == "__main__":

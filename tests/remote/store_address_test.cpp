@@ -29,6 +29,29 @@ TEST(StoreAddress, IsAPathOrANumericAddress) {
   EXPECT_TRUE(parse_store_address("/" + std::string(106, 'p')));
 }
 
+TEST(StoreAddress, MayHaveTheNameOfAHost) {
+  auto named = parse_store_address("valkey-0.cache.example:6379").value();
+  EXPECT_EQ(named.host_name, "valkey-0.cache.example");
+  EXPECT_EQ(named.port, 6379);
+  EXPECT_EQ(named.length, 0U);
+  EXPECT_TRUE(named.is_place());
+  EXPECT_FALSE(named.at_path());
+  EXPECT_TRUE(named.same_place(parse_store_address("valkey-0.cache.example:6379").value()));
+  EXPECT_FALSE(named.same_place(parse_store_address("valkey-0.cache.example:6380").value()));
+  EXPECT_FALSE(named.same_place(parse_store_address("valkey-1.cache.example:6379").value()));
+  EXPECT_FALSE(named.same_place(parse_store_address("10.0.0.7:6379").value()));
+  EXPECT_EQ(parse_store_address("rediss://cache.example:6380").value().name, "cache.example")
+      << "its certificate is for the same name";
+  EXPECT_EQ(parse_store_address("rediss://cache.example:6380?name=other").value().name, "other");
+  const auto cluster = parse_store_address("cluster+tls://a.example:1,10.0.0.7:2").value();
+  EXPECT_FALSE(cluster.is_place());
+  EXPECT_EQ(cluster.guides[0].host_name, "a.example");
+  EXPECT_EQ(cluster.guides[1].host_name, "");
+  EXPECT_EQ(parse_store_address("sentinel://cache:26379/kv").value().guides[0].host_name, "cache");
+  EXPECT_EQ(parse_store_address("4cache:6379").value().host_name, "4cache");
+  EXPECT_TRUE(parse_store_address("localhost:6379"));
+}
+
 TEST(StoreAddress, MayAskForTls) {
   auto four = parse_store_address("rediss://10.0.0.7:6380").value();
   EXPECT_TRUE(four.tls);
@@ -55,7 +78,7 @@ TEST(StoreAddress, MayNameSentinels) {
   EXPECT_EQ(address->guides[1].name, "fd00::7");
   for (const char* wrong :
        {"sentinel://", "sentinel:///kv", "sentinel://10.0.0.7:26379", "sentinel://10.0.0.7:26379/",
-        "sentinel://10.0.0.7/kv", "sentinel://10.0.0.7:26379,/kv", "sentinel://cache:26379/kv"}) {
+        "sentinel://10.0.0.7/kv", "sentinel://10.0.0.7:26379,/kv", "sentinel://cache/kv"}) {
     auto refused = parse_store_address(wrong);
     ASSERT_FALSE(refused) << wrong;
     EXPECT_NE(told(refused.error()).find("sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME"), std::string::npos)
@@ -79,7 +102,7 @@ TEST(StoreAddress, MayNameNodesOfACluster) {
   EXPECT_TRUE(parse_store_address(many));
   for (const std::string& wrong :
        {std::string("cluster://"), std::string("cluster://10.0.0.7"), std::string("cluster://10.0.0.7:6379,"),
-        std::string("cluster://node:6379"), std::string("cluster://10.0.0.7:6379/0"), many + ",10.0.0.7:1"}) {
+        std::string("cluster://node"), std::string("cluster://10.0.0.7:6379/0"), many + ",10.0.0.7:1"}) {
     auto refused = parse_store_address(wrong);
     ASSERT_FALSE(refused) << wrong;
     EXPECT_NE(told(refused.error()).find("cluster://10.0.0.7:6379,10.0.0.8:6379"), std::string::npos)
@@ -278,7 +301,14 @@ TEST(StoreAddress, OfAPluginIsAModuleWithOptions) {
 
 TEST(StoreAddress, AnythingElseIsRefused) {
   for (const std::string& text : {std::string(""),
-                                  std::string("valkey.example:6379"),
+                                  std::string("valkey.example"),
+                                  std::string("valkey.example:"),
+                                  std::string("10.0.0.300:6379"),
+                                  std::string("10.0.0:6379"),
+                                  std::string(".example:6379"),
+                                  std::string("-a:6379"),
+                                  std::string("cache example:6379"),
+                                  std::string(254, 'a') + ":6379",
                                   std::string("10.0.0.7"),
                                   std::string("10.0.0.7:"),
                                   std::string("10.0.0.7:0"),

@@ -142,7 +142,7 @@ remote_store::node* remote_store::add_node(remote::store_address address) {
 /// The node of the cluster with this address, which is connected to if it is new. Null: it is no address, or there are too many.
 remote_store::node* remote_store::node_at(const std::string& address, bool as_replica) {
   auto parsed = remote::parse_store_address(address);
-  if (!parsed || parsed->length == 0)
+  if (!parsed || !parsed->is_place())
     return nullptr;
   for (const auto& [number, known] : nodes_)
     if (!known->leaves && known->is_replica() == as_replica && known->address.same_place(*parsed))
@@ -201,7 +201,7 @@ void remote_store::on_link_ready(node& of) {
     of.refused = true;
     return close(
         of,
-        "it is a node of a cluster: write cluster:// and the numeric addresses of some of its nodes, such as "
+        "it is a node of a cluster: write cluster:// and the addresses of some of its nodes, such as "
         "cluster://10.0.0.7:6379,10.0.0.8:6379, as address");
   }
   of.told = server.can_track();

@@ -189,8 +189,8 @@ class store_inspector {
   task<> connected(asked_server& to) {
     task_event there;
     now_ = &to;
-    if (to.address.length == 0 && !to.address.is_bulk()) {
-      failure_ = in_cluster() ? "its address is not numeric: set cluster-preferred-endpoint-type ip"
+    if (!to.address.is_place() && !to.address.is_bulk()) {
+      failure_ = in_cluster() ? "the cluster names it by no host and port: set cluster-preferred-endpoint-type to ip or hostname"
                               : "no sentinel has told where the server is";
       co_return;
     }

@@ -5,6 +5,9 @@
 // With TLS, what is received is decrypted into the memory that a reply goes to, and what is sent is encrypted into memory of the link,
 // some at a time, so that no turn is long.
 //
+// A host with a name is resolved for each connection, so that a name may move to another server. Its addresses are tried in the order of
+// the answer.
+//
 // After a failure the memory that the kernel accesses is kept until `idle`.
 #include "actors/remote/store_link.hpp"
 #include "base/unique_fd.hpp"
@@ -13,21 +16,63 @@
 #include "remote/valkey_connection.hpp"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace terrace::actors {
 
 namespace {
 
 auto link_now() { return std::chrono::steady_clock::now(); }
+
+/// The addresses of a host. getaddrinfo blocks, for seconds where no server of names answers, and cannot be ended. So it has a thread of
+/// its own, which shares the ownership.
+struct name_lookup {
+  struct place {
+    sockaddr_storage bytes{};
+    socklen_t length = 0;
+  };
+
+  name_lookup(std::string name, uint16_t its_port)
+      : host(std::move(name)), port(its_port), done(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  /// Blocks. Everything but `done` belongs to the thread until that is readable.
+  void resolve() {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV;
+    addrinfo* first = nullptr;
+    failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &first);
+    for (const addrinfo* each = failure == 0 ? first : nullptr; each != nullptr; each = each->ai_next) {
+      place& one = places.emplace_back();
+      one.length = each->ai_addrlen;
+      std::memcpy(&one.bytes, each->ai_addr, each->ai_addrlen);
+    }
+    if (failure == 0)
+      ::freeaddrinfo(first);
+    const uint64_t one = 1;
+    (void) !::write(done.get(), &one, sizeof one);
+  }
+
+  const std::string host;
+  const uint16_t port;
+  const unique_fd done; ///< an eventfd
+  int failure = 0;      ///< of getaddrinfo
+  std::vector<place> places;
+};
 
 class valkey_link final : public store_link {
  public:
@@ -44,13 +89,13 @@ class valkey_link final : public store_link {
 
   void pump(keep_alive into) override;
   void end() override;
-  bool idle() const override { return !connecting_ && !receiving_ && !sending_; }
+  bool idle() const override { return !resolving_ && !connecting_ && !receiving_ && !sending_; }
   void forget() override;
   void on_io_done(uint64_t tag, int32_t result) override;
 
  private:
   enum class phase : uint8_t { down, connecting, greeting, ready, ending };
-  enum tag : uint64_t { connected, received, sent, tick };
+  enum tag : uint64_t { connected, received, sent, tick, resolved };
 
   struct incoming {
     std::shared_ptr<unique_fd> socket;
@@ -77,6 +122,10 @@ class valkey_link final : public store_link {
   const char* hint() const;
   void send();
   bool encrypt();
+  void resolve(const remote::store_address& address);
+  void on_resolved(int32_t result);
+  void connect_to(const sockaddr_storage& bytes, socklen_t length);
+  void cannot_reach(int why);
   void on_connected(int32_t result);
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
@@ -90,8 +139,11 @@ class valkey_link final : public store_link {
   std::string name_;                        ///< that a certificate has to have
   std::unique_ptr<remote::tls_stream> tls_; ///< null: without
   std::shared_ptr<unique_fd> socket_;
-  runtime::operation_id connect_id_{};
-  bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
+  std::shared_ptr<name_lookup>
+      lookup_; ///< may be older than the connection, so that a slow one is not begun twice
+  std::vector<name_lookup::place> places_; ///< of the host, that are not tried yet; the next one is the last
+  runtime::operation_id connect_id_{};     ///< of the lookup, then of the connection
+  bool resolving_ = false, connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
   bool refused_ = false;
   bool suspects_ = false; ///< the silence was over when it was looked at last
   remote::silence silence_;
@@ -115,11 +167,61 @@ void valkey_link::connect(const remote::store_address& address, const remote::st
   with_ = with;
   of_replica_ = address.of_replica;
   name_ = address.name;
-  socket_ = std::make_shared<unique_fd>(
-      ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(socket_->get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 &&
+  if (address.host_name.empty())
+    connect_to(address.bytes, address.length);
+  else
+    resolve(address);
+}
+
+void valkey_link::resolve(const remote::store_address& address) {
+  if (!lookup_ || lookup_->host != address.host_name || lookup_->port != address.port) {
+    lookup_ = std::make_shared<name_lookup>(address.host_name, address.port);
+    try {
+      std::thread([lookup = lookup_] { lookup->resolve(); }).detach();
+    } catch (const std::system_error& none) {
+      lookup_.reset();
+      return fail(std::string("its name cannot be resolved: no thread for it: ") + none.what());
+    }
+  }
+  resolving_ = true;
+  runtime::io_request poll;
+  poll.code = runtime::io_code::poll;
+  poll.fd = lookup_->done.get();
+  poll.events = POLLIN;
+  poll.keep_alive = lookup_;
+  connect_id_ = call_.submit(std::move(poll), call_.first_tag + resolved);
+  watch();
+}
+
+void valkey_link::on_resolved(int32_t result) {
+  resolving_ = false;
+  if (phase_ == phase::ending)
+    return; // the next connection waits for the same answer
+  if (result < 0)
+    return fail(std::string("its name cannot be resolved: ") + std::strerror(-result));
+  const auto ended = std::exchange(lookup_, nullptr);
+  if (ended->failure != 0)
+    return fail("its name " + ended->host + " cannot be resolved: " + ::gai_strerror(ended->failure));
+  places_ = std::move(ended->places);
+  std::reverse(places_.begin(), places_.end());
+  cannot_reach(EADDRNOTAVAIL); // the former address, which there was none of
+}
+
+/// Tries the host's next address, if it has one.
+void valkey_link::cannot_reach(int why) {
+  if (places_.empty())
+    return fail(std::string("it cannot be reached: ") + std::strerror(why));
+  const auto next = places_.back();
+  places_.pop_back();
+  connect_to(next.bytes, next.length);
+}
+
+void valkey_link::connect_to(const sockaddr_storage& bytes, socklen_t length) {
+  socket_ =
+      std::make_shared<unique_fd>(::socket(bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(socket_->get(), reinterpret_cast<const sockaddr*>(&bytes), length) != 0 &&
       errno != EINPROGRESS)
-    return fail(std::string("it cannot be reached: ") + std::strerror(errno));
+    return cannot_reach(errno);
   connecting_ = true;
   runtime::io_request poll;
   poll.code = runtime::io_code::poll;
@@ -139,7 +241,8 @@ void valkey_link::on_connected(int32_t result) {
   if (failure == 0)
     ::getsockopt(socket_->get(), SOL_SOCKET, SO_ERROR, &failure, &length);
   if (failure != 0)
-    return fail(std::string("it cannot be reached: ") + std::strerror(failure));
+    return cannot_reach(failure);
+  places_.clear();
   // The ring waits for a socket that blocks.
   ::fcntl(socket_->get(), F_SETFL, ::fcntl(socket_->get(), F_GETFL) & ~O_NONBLOCK);
   const int at_once = 1;
@@ -337,15 +440,16 @@ void valkey_link::end() {
   if (phase_ == phase::down)
     return;
   phase_ = phase::ending;
-  if (connecting_)
+  if (resolving_ || connecting_)
     call_.cancel(connect_id_);
-  if (*socket_)
+  if (socket_ && *socket_)
     ::shutdown(socket_->get(), SHUT_RDWR);
 }
 
 void valkey_link::forget() {
   assert(idle());
   phase_ = phase::down;
+  places_.clear();
   refused_ = suspects_ = false;
   server_.reset();
   tls_.reset();
@@ -384,12 +488,14 @@ void valkey_link::on_tick() {
   const bool silent = ends && *ends <= link_now();
   // If this thread stood still itself, the answer may be here. So it looks twice, and takes what is here in between.
   if (std::exchange(suspects_, silent) && silent)
-    return fail(std::string("it does not answer") + hint());
+    return fail(resolving_ ? "its name is not resolved in time: ask with `getent hosts " + lookup_->host + "`"
+                           : std::string("it does not answer") + hint());
   watch();
 }
 
 void valkey_link::on_io_done(uint64_t done, int32_t result) {
   switch (done - call_.first_tag) {
+    case resolved: return on_resolved(result);
     case connected: return on_connected(result);
     case received: return on_received(result);
     case sent: return on_sent(result);
