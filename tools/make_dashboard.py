@@ -157,13 +157,11 @@ VARIABLES = [
     {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus", "hide": 0},
     {"name": "job", "type": "query", "label": "Job", "hide": 0, "refresh": 1, "sort": 1,
      "datasource": {"type": "prometheus", "uid": "${datasource}"},
-     "query": {"query": "label_values(terrace_build_info, job)", "refId": "job"},
-     "definition": "label_values(terrace_build_info, job)"},
+     "query": {"query": "label_values(terrace_build_info, job)", "refId": "job"}},
     {"name": "instance", "type": "query", "label": "Machine", "hide": 0, "refresh": 2, "sort": 1, "multi": True,
      "includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"},
      "datasource": {"type": "prometheus", "uid": "${datasource}"},
-     "query": {"query": 'label_values(terrace_build_info{job="$job"}, instance)', "refId": "instance"},
-     "definition": 'label_values(terrace_build_info{job="$job"}, instance)'},
+     "query": {"query": 'label_values(terrace_build_info{job="$job"}, instance)', "refId": "instance"}},
 ]
 
 

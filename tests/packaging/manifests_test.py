@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The files of packaging/ fit each other and the programs: manifests are those of the chart and have fields that Kubernetes
-knows, configurations are accepted by terraced, words of command lines are those that the programs take.
+"""The files of packaging/ fit each other and the programs: manifests are those of the chart and fit Kubernetes' schemas, Helm
+renders the same, configurations are accepted by terraced, words of command lines are those that the programs take.
 
     manifests_test.py TERRACED TERRACE
 """
@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import unittest
 import jsonschema
 import yaml
 
+import index_tools
 import seccomp
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -70,22 +70,6 @@ def daemon_of(pod):
     return next(one for one in containers_of(pod) if one["name"] == "terrace")
 
 
-def pruned(value):
-    """Without what Kubernetes adds or leaves out when it writes an object: null, and false or empty values."""
-    if isinstance(value, dict):
-        kept = {name: pruned(one) for name, one in value.items() if name != "status"}
-        return {name: one for name, one in kept.items() if one not in (None, False, "", {}, [])}
-    return [pruned(one) for one in value] if isinstance(value, list) else value
-
-
-def kubernetes_version():
-    """Of kubectl's types; (0, 0) without kubectl."""
-    if shutil.which("kubectl") is None:
-        return 0, 0
-    found = re.search(r"v(\d+)\.(\d+)", run("kubectl", "version", "--client").stdout)
-    return tuple(int(one) for one in found.groups()) if found else (0, 0)
-
-
 class Chart(unittest.TestCase):
     def test_the_manifests_are_those_of_the_chart(self):
         for path, mode in render_chart.MANIFESTS.items():
@@ -128,26 +112,53 @@ class Chart(unittest.TestCase):
                     "resources", "nodeSelector") else [name]:
                 self.assertRegex(text, rf"\.Values\.{re.escape(path)}\b")
 
-    @unittest.skipIf(kubernetes_version() < (1, 29), "no kubectl of 1.29 or newer, whose types know sidecars")
     def test_kubernetes_knows_every_field(self):
-        for changes in all_choices():
-            _, workload = documents(changes)
-            read = self.as_kubernetes_reads(workload)
-            for one in containers_of(pod_of(workload)):
-                one["image"] = "changed:1"
-            self.assertEqual(pruned(workload), pruned(read), changes)
-        workload = documents({})[1]
-        pod_of(workload)["hostPIDs"] = True
-        self.assertNotIn("hostPIDs", pod_of(self.as_kubernetes_reads(workload)))
+        choices = list(all_choices())
+        wrong = index_tools.errors("kubernetes", [document for changes in choices for document in documents(changes)])
+        self.assertEqual([found for found in wrong if found], [])
 
-    def as_kubernetes_reads(self, workload):
-        """The workload with other images, by kubectl, which drops the fields that its types lack."""
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(workload, file)
+    def test_a_field_that_kubernetes_does_not_know_or_that_is_missing_is_noticed(self):
+        def changed(change):
+            workload = documents({})[1]
+            change(workload)
+            return workload
+
+        unknown, missing, of_another_type = index_tools.errors("kubernetes", [
+            changed(lambda one: pod_of(one).update(hostPIDs=True)), changed(lambda one: one["spec"].pop("selector")),
+            changed(lambda one: daemon_of(pod_of(one))["securityContext"].update(runAsUser="root"))])
+        self.assertEqual(len(unknown), 2, "an old version and a new one")
+        self.assertIn("'hostPIDs' was unexpected", unknown[0])
+        self.assertIn("'selector' is a required property", missing[0])
+        self.assertIn("'root' is not of type", of_another_type[0])
+
+
+class Helm(unittest.TestCase):
+    def template(self, chart, changes):
+        values = render_chart.merged(yaml.safe_load((render_chart.CHART / "values.yaml").read_text()), changes)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:  # JSON is YAML
+            json.dump(values, file)
             file.flush()
-            done = run("kubectl", "set", "image", "--local", "-f", file.name, "-o", "json", "*=changed:1")
+            done = index_tools.helm("template", "terrace", str(chart), "--values", file.name)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        return list(yaml.safe_load_all(done.stdout))
+
+    def test_it_renders_what_our_renderer_does(self):
+        for changes in all_choices():
+            self.assertEqual(self.template(render_chart.CHART, changes), list(documents(changes)), changes)
+
+    def test_it_finds_nothing_wrong_in_the_chart_and_packs_all_of_it(self):
+        done = index_tools.helm("lint", "--strict", str(render_chart.CHART))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            done = index_tools.helm("package", str(render_chart.CHART), "--destination", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            (packed,) = pathlib.Path(folder).iterdir()
+            self.assertEqual(self.template(packed, {}), list(documents({})))
+
+    def test_it_refuses_what_the_schema_does(self):
+        done = index_tools.helm("template", "terrace", str(render_chart.CHART), "--set", "metrics.address=0.0.0.0:9464")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/metrics/tokenSecret", done.stderr)
 
 
 class Pods(unittest.TestCase):
@@ -326,6 +337,22 @@ class Compose(unittest.TestCase):
             self.assertTrue((PACKAGING / name).is_file(), name)
         for one in yaml.safe_load((PACKAGING / "compose.yaml").read_text())["services"].values():
             self.assertTrue((PACKAGING / one["build"]["context"] / one["build"]["dockerfile"]).is_file())
+
+
+    def test_it_is_what_the_specification_of_compose_files_has(self):
+        compose = yaml.safe_load((PACKAGING / "compose.yaml").read_text().replace("${MODEL:?the folder of a model}", "/models"))
+
+        def changed(*path, value):
+            return render_chart.merged(compose, {path: value})
+
+        right, *wrong = index_tools.errors("compose", [
+            compose, changed("services", "terrace", "healthcheck", "interval", value="ten"),
+            changed("services", "vllm", "depends_on", "terrace", "condition", value="healthy"),
+            changed("services", "terrace", "mem_limit", value="2 gigs"),
+            {**compose, "service": {}}])
+        self.assertEqual(right, [])
+        for found in wrong:
+            self.assertTrue(found)
 
 
 class Seccomp(unittest.TestCase):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The alert rules and the dashboard, with the tools of the package `prometheus`: each alert fires on series that deserve it
-and is silent on those that do not, and a Prometheus server that scrapes a working daemon answers each query of the dashboard.
+and is silent on those that do not, a Prometheus server that scrapes a working daemon answers each query of the dashboard, and
+the dashboard is what Grafana's schema has.
 
     monitoring_test.py TERRACED TERRACE
 
@@ -21,6 +22,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "e2e")]
+import index_tools  # noqa: E402
 import make_dashboard  # noqa: E402
 import prometheus_scrape  # noqa: E402
 
@@ -150,6 +152,27 @@ class Dashboard(unittest.TestCase):
             self.assertLessEqual(place["x"] + place["w"], make_dashboard.COLUMNS)
             self.assertFalse(cells & taken, panel["title"])
             taken |= cells
+
+    def test_grafana_knows_every_field_and_its_type(self):
+        def changed(change):
+            made = json.loads(make_dashboard.FILE.read_text())
+            change(made, made["panels"][1])  # the first panel under the first row
+            return made
+
+        right, *wrong = index_tools.errors("grafana", [json.loads(make_dashboard.FILE.read_text()), *(changed(one) for one in (
+            lambda made, panel: made.update(editible=True),
+            lambda made, panel: made.update(refresh=30),
+            lambda made, panel: made["templating"]["list"][0].update(type="datasources"),
+            lambda made, panel: panel.update(type="timeserie"),
+            lambda made, panel: panel["gridPos"].update(w="8"),
+            lambda made, panel: panel["options"]["legend"].update(placement="below"),
+            lambda made, panel: panel["options"].update(tooltips={}),
+            lambda made, panel: panel["fieldConfig"]["defaults"].update(unit="requests"),
+            lambda made, panel: panel["fieldConfig"]["defaults"]["custom"].update(fillOpacity="10"),
+            lambda made, panel: panel["targets"][0].update(expression="up"),
+            lambda made, panel: panel["datasource"].update(type="prometheuses")))])
+        self.assertEqual(right, [])
+        self.assertEqual([i for i, found in enumerate(wrong) if not found], [])
 
     def test_prometheus_answers_each_query_about_a_working_daemon(self):
         metrics = f"127.0.0.1:{prometheus_scrape.free_port()}"
