@@ -23,13 +23,16 @@ class Page(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="terrace-page-"))
         self.addCleanup(shutil.rmtree, self.folder)
         self.socket = self.folder / "terrace.sock"
+
+    def start(self, disk, until):
+        """Starts the daemon with a disk tier in this folder, and returns when its log has these words."""
         (self.folder / "t.toml").write_text(f"""
 [[listen]]
 path = "{self.socket}"
 [host]
 bytes = "32MiB"
 [disk]
-path = ["{self.folder}"]
+path = ["{disk}"]
 bytes = "64MiB"
 [metrics]
 address = "127.0.0.1:0"
@@ -39,9 +42,19 @@ address = "127.0.0.1:0"
         said = []
         for line in self.daemon.stderr:
             said.append(line)
-            if "disk tier of group default joined" in line:
+            if until in line:
                 return
         self.fail("".join(said))
+
+    def shown(self):
+        """The words of the page, as the browser has them."""
+        page = subprocess.run(["chromium", "--no-sandbox", "--headless=new", "--disable-gpu", "--virtual-time-budget=12000",
+                               f"--user-data-dir={self.folder}/browser", "--dump-dom", f"http://127.0.0.1:{self.port()}/"],
+                              text=True, capture_output=True, timeout=PATIENCE).stdout
+        text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)))
+        self.assertNotIn("no answer", text)
+        self.assertNotRegex(text, r"NaN|undefined|Infinity")
+        return text
 
     def end(self):
         self.daemon.kill()
@@ -63,21 +76,24 @@ address = "127.0.0.1:0"
         self.fail("the daemon has no port")
 
     def test_it_shows_a_working_daemon(self):
+        self.start(self.folder, until="disk tier of group default joined")
         trace = self.folder / "trace.jsonl"
         self.run_command("trace", "generate", "-o", str(trace), "--requests", "100", "--seed", "7")
         self.run_command("replay", str(trace), "--socket", str(self.socket), "--bytes-per-token", "1024")
-        shown = subprocess.run(["chromium", "--no-sandbox", "--headless=new", "--disable-gpu", "--virtual-time-budget=12000",
-                                f"--user-data-dir={self.folder}/browser", "--dump-dom", f"http://127.0.0.1:{self.port()}/"],
-                               text=True, capture_output=True, timeout=PATIENCE).stdout
-        text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", shown, flags=re.DOTALL)))
+        text = self.shown()
         for expected in ("tokens not computed", "default host", "32.0 MiB", "lookup", "end_inference", "evicted",
                          "not_stored", "none since the start"):
             self.assertIn(expected, text)
         # The daemon has kept what was before the page was opened.
         self.assertRegex(text, r"host \d+ % (disk \d+ % )?last \d+ s")
         self.assertNotIn("nothing in the last hour", text)
-        self.assertNotIn("no answer", text)
-        self.assertNotRegex(text, r"NaN|undefined|Infinity")
+
+    def test_a_disk_tier_that_is_off_is_shown(self):
+        self.start(self.folder / "away", until="disk tier of group default is off")
+        text = self.shown()
+        self.assertIn("default disk (off)", text)
+        self.assertRegex(text, rf"{self.folder}/away tier off 0 B 0 B")
+        self.assertIn("its directory does not exist; mount the device", text)
 
 
 if __name__ == "__main__":
