@@ -3,7 +3,7 @@
 
     tools/write_options.py [--build build]
 
-config/terraced.toml is written whole; of docs/configuration.md and docs/changes.md the table below the heading of each
+config/terraced.toml is written whole; of docs/configuration.md and CHANGELOG.md the table below the heading of each
 section. `terraced` of the build folder prints them, so build it first. tests/daemon compares the files with it.
 """
 
@@ -36,9 +36,9 @@ def main():
     if not program.is_file():
         sys.exit(f"error: {program} does not exist: build src/daemon/terraced first")
     (ROOT / "config/terraced.toml").write_text(printed(program, "--print-config"))
-    texts = {name: (ROOT / name).read_text() for name in ("docs/configuration.md", "docs/changes.md")}
+    texts = {name: (ROOT / name).read_text() for name in ("docs/configuration.md", "CHANGELOG.md")}
     for heading, table in re.findall(r"^## (.+)\n\n((?:\|.*\n)+)", printed(program, "--print-reference"), re.MULTILINE):
-        name = "docs/configuration.md" if heading.startswith("[") else "docs/changes.md"
+        name = "docs/configuration.md" if heading.startswith("[") else "CHANGELOG.md"
         texts[name] = replace_table(texts[name], heading, table, name)
     for name, text in texts.items():
         (ROOT / name).write_text(text)

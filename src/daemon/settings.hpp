@@ -112,7 +112,7 @@ struct connection_options {
 #define CONNECTION_OPTION TERRACE_OPTION_MEMBER
 #include "daemon/options.def"
 
-  // What follows from these options: docs/changes.md, "Bounds that follow from another option".
+  // What follows from these options: CHANGELOG.md, "Bounds that follow from another option".
   uint32_t credit_requests() const;
   uint64_t credit_bytes() const;
   uint32_t spaces_max() const { return std::max(64U, group_spaces_max / 16); } ///< that a connection has open

@@ -112,7 +112,7 @@ std::string_view describe(option_kind kind);
 /// config/terraced.toml: every option with its default below its help.
 std::string commented_configuration();
 
-/// The table of a section, or of the options that went, as docs/configuration.md and docs/changes.md have it.
+/// The table of a section, or of the options that went, as docs/configuration.md and CHANGELOG.md have it.
 std::string documented_options(std::string_view section);
 std::string documented_former_options();
 

@@ -195,7 +195,7 @@ class reader {
       if (former.section == section && former.key == name)
         return say(line,
                    "option '" + std::string(name) + "' in [" + std::string(section) + "] exists no longer",
-                   "an option of this section, see docs/changes.md", std::string(former.instead));
+                   "an option of this section, see CHANGELOG.md", std::string(former.instead));
     std::vector<std::string_view> keys;
     std::string_view elsewhere;
     for (const auto& spec : option_table()) {

@@ -48,8 +48,8 @@ TEST(Documentation, HasTheTableOfEverySection) {
 }
 
 TEST(Documentation, SaysWhatToUseInsteadOfOptionsThatWent) {
-  EXPECT_THAT(contents("docs/changes.md"), HasSubstr("\n## Options that went\n"));
-  EXPECT_THAT(contents("docs/changes.md"), HasSubstr("\n" + documented_former_options())) << how;
+  EXPECT_THAT(contents("CHANGELOG.md"), HasSubstr("\n## Options that went\n"));
+  EXPECT_THAT(contents("CHANGELOG.md"), HasSubstr("\n" + documented_former_options())) << how;
 }
 
 TEST(Documentation, ListsEveryPolicy) {

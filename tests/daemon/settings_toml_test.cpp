@@ -103,14 +103,14 @@ TEST(SettingsToml, SaysWhatIsWrongWhatWasExpectedAndTheFix) {
 TEST(SettingsToml, SaysWhatToUseInsteadOfAFormerOption) {
   EXPECT_EQ(problems_of("[disk]\nwrite_through = false\n"),
             "test.toml:2: option 'write_through' in [disk] exists no longer; expected an option of this "
-            "section, see docs/changes.md; fix: write demotion = \"write_through\" instead of true, demotion "
+            "section, see CHANGELOG.md; fix: write demotion = \"write_through\" instead of true, demotion "
             "= \"off\" instead of false\n");
   EXPECT_EQ(
       problems_of("[host]\nallocator = \"size_class\"\nallocation_queue = 9\nslot_bytes = 0\n"),
       "test.toml:3: option 'allocation_queue' in [host] exists no longer; expected an option of this "
-      "section, see docs/changes.md; fix: remove it: 4096 requests of a trust group may wait for memory\n"
+      "section, see CHANGELOG.md; fix: remove it: 4096 requests of a trust group may wait for memory\n"
       "test.toml:4: option 'slot_bytes' in [host] exists no longer; expected an option of this section, "
-      "see docs/changes.md; fix: write the size behind the allocator's name: allocator = "
+      "see CHANGELOG.md; fix: write the size behind the allocator's name: allocator = "
       "\"paged:4MiB\"\n");
   EXPECT_THAT(problems_of("[disk]\ndemotion = \"later\"\n"), HasSubstr("disk.demotion is \"later\""));
 }

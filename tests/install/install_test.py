@@ -104,7 +104,7 @@ def main():
         check_manual(only(stage.rglob("terrace.1")), terrace)
         check_command_pages(stage, terrace)
         check_completion(stage)
-        for page in "README.md", "docs/operations.md", "docs/engines/vllm.md", "docs/images/scaling.svg":
+        for page in "README.md", "CHANGELOG.md", "docs/operations.md", "docs/engines/vllm.md", "docs/images/scaling.svg":
             only(stage.rglob(f"doc/terrace/{page}"))
         check_manual(only(stage.rglob("terraced.8")), terraced)
         assert not list(stage.rglob("include/**/*actor*")), "only what client.hpp includes is public"
