@@ -634,6 +634,60 @@ class Away(Cases):
             one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1)
             self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
 
+    def lose_the_daemon(self, one: Engine) -> None:
+        """Kills it. Both sides know."""
+        self.daemon.kill()
+
+        def known() -> bool:
+            one.empty_step()
+            one.scheduler.matched(Request("x", 1), 0)
+            return not one.scheduler.connected and not one.worker.connected
+
+        until(known)
+
+    def test_what_was_computed_without_a_daemon_is_stored_at_the_next_local_hit(self) -> None:
+        for more in (0, 1):  # the same prompt again, and a longer one
+            with self.subTest(more=more):
+                one, seed, blocks = self.engine(), 7 + more, [1, 2, 3, 4, 5, 6]
+                self.lose_the_daemon(one)
+                first = Request("first", 4, seed)
+                self.assertEqual(one.matched(first), (0, False))
+                one.fill(first, blocks)
+                one.scheduler.allocated(first, [blocks], 0)
+                one.step(first, [blocks], 0, 4 * CHUNK + 1)
+                one.scheduler.finished("first")
+                self.daemon.start()
+                one.connect()
+                one.report()
+                again = Request("again", 4 + more, seed)
+                one.fill(again, blocks)
+                self.assertEqual(one.matched(again, 4 * CHUNK), (0, False))
+                one.scheduler.allocated(again, [blocks], 0)
+                one.step(again, [blocks], 4 * CHUNK, more * CHUNK + 1)
+                self.assertTrue(one.worker.drain(PATIENCE))
+                other, wanted = self.engine(), Request("other", 4 + more, seed)
+                self.assertEqual(other.matched(wanted)[0], (4 + more) * CHUNK)
+                other.wipe()
+                other.scheduler.allocated(wanted, [[11, 12, 13, 14, 15, 16][:5 + more]], (4 + more) * CHUNK)
+                other.step(wanted, [[11, 12, 13, 14, 15, 16][:5 + more]], (4 + more) * CHUNK, 1)
+                self.assertTrue(all(other.has(wanted, i, 11 + i) for i in range(4 + more)))
+
+    def test_a_prompt_that_the_engine_has_is_looked_up_once_after_the_daemon_was_away(self) -> None:
+        one = self.engine()
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        asked = one.scheduler.counters.lookups
+        self.assertEqual(one.matched(Request("s", 3), 3 * CHUNK), (0, False))
+        self.assertEqual(one.scheduler.counters.lookups, asked, "the daemon has what the engine has stored")
+        self.lose_the_daemon(one)
+        asked = one.scheduler.counters.lookups
+        self.daemon.start()
+        one.connect()
+        one.report()
+        for name in ("t", "u"):
+            self.assertEqual(one.matched(Request(name, 3), 3 * CHUNK), (0, False))
+            self.assertEqual(one.scheduler.counters.lookups, asked + 1)
+
     def test_a_worker_that_says_nothing_more_is_not_waited_for(self) -> None:
         one = self.engine(lookup=0.1)
         one.compute(Request("r", 3), [1, 2, 3])

@@ -31,6 +31,7 @@ DIGEST_BYTES_IN_FLIGHT = 128 << 10
 TRACE_CHARACTERS = 64  # of a request's id, whose characters may take four bytes each
 SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
 CLEAR_SECONDS = 60.0
+PROMPTS_ASKED_FOR = 16_384  # of which it is remembered that a new daemon was asked for them
 REASONS = {"stop": FinishReason.STOP, "repetition": FinishReason.STOP, "length": FinishReason.LENGTH,
            "abort": FinishReason.ABORTED, "error": FinishReason.ABORTED}  # by vLLM's reasons
 
@@ -108,6 +109,9 @@ class SchedulerSide:
         self._usable = True
         self._reports = 0
         self._away = False  # a worker had no connection to the daemon when it last reported
+        self._session: Session | None = None  # the last one
+        self._gap = False  # what vLLM has may be lacking in the daemon: it was away, or it is another one than before
+        self._asked_for: dict[bytes, None] = {}  # the last chunks of prompts that vLLM has whole, in this session
         self._told: dict[str, float] = {}
         self._parameters: dict[str, Parameters] = {}  # of each request
         self._turns: dict[str, _Turn] = {}  # of requests that name their conversation, or say when it goes on
@@ -151,7 +155,7 @@ class SchedulerSide:
             return None, False
         asked = self._asked.get(name)
         if asked is None:
-            if count * chunk <= computed or computed % chunk:
+            if computed % chunk or (count * chunk <= computed and not self._may_lack(request, count)):
                 self._tell_use(request, count, tags)
                 return 0, False
             nbytes = count * len(self._hashes.of(request)[0])
@@ -171,6 +175,23 @@ class SchedulerSide:
         if external <= 0 or asked.lease is None:
             return 0, False
         return external, not (self._layered and self._in_memory(asked, computed // chunk, (computed + external) // chunk))
+
+    def _may_lack(self, request: Any, count: int) -> bool:
+        """Whether the daemon may lack a prompt that vLLM has whole. Then it is looked up like others, once, and `allocated`
+        sees that what is missing is stored."""
+        session = self._link.session
+        if session is not self._session and session is not None:
+            self._gap = self._gap or self._session is not None
+            self._session, self._asked_for = session, {}
+        if session is None or not self._gap or not count:
+            return False
+        last = self._digests(request, count - 1, count)[0]
+        if last in self._asked_for:
+            return False
+        if len(self._asked_for) == PROMPTS_ASKED_FOR:
+            del self._asked_for[next(iter(self._asked_for))]
+        self._asked_for[last] = None
+        return True
 
     def _hands_over(self, request: Any, tags: Tags, wanted: int) -> bool:
         """Announces what the request stores, if it says so. Returns whether it has to wait for chunks that another engine
@@ -379,6 +400,7 @@ class SchedulerSide:
         if first >= end or not taken or any(len(of_group) < end - first or NULL_BLOCK in of_group for of_group in taken):
             return
         tags = self._tags_of(track.request)
+        self._gap = self._gap or self._link.session is None
         if self._usable and self._link.session is not None and tags is not None:
             parent = self._digests(track.request, first - 1, first)[0] if first else b""
             stores.append(StoreOrder(track.request.request_id, parent, self._digests(track.request, first, end),
