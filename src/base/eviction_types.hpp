@@ -34,7 +34,7 @@ class age_observer {
   /// So many residents were accessed, `after` this time since their last access.
   virtual void reused(tier_number tier, std::chrono::milliseconds after, size_t entries) = 0;
   /// A resident was evicted at this `age`, the time since its last access.
-  virtual void evicted(tier_number tier, std::chrono::milliseconds age) = 0;
+  virtual void evicted(tier_number tier, entry_key key, std::chrono::milliseconds age) = 0;
 };
 
 /// Identifies a request from its begin to its end. 0: none.

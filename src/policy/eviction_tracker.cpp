@@ -294,7 +294,7 @@ void eviction_tracker::erase(tier_number number, entry_key key) {
 
 void eviction_tracker::evict(tier_number number, entry_key key) {
   if (entry_index at = table_.find(key); observer_ && at != no_entry && resident(number, key))
-    observer_->evicted(number, access_clock::milliseconds(clock_.stamp() - table_[at].stamp));
+    observer_->evicted(number, key, access_clock::milliseconds(clock_.stamp() - table_[at].stamp));
   erase(number, key);
 }
 

@@ -19,7 +19,7 @@ struct recorded : age_observer {
   void reused(tier_number tier, std::chrono::milliseconds after, size_t entries) override {
     reuses.insert(reuses.end(), entries, {tier, (after + 500ms) / 1s});
   }
-  void evicted(tier_number tier, std::chrono::milliseconds age) override {
+  void evicted(tier_number tier, entry_key, std::chrono::milliseconds age) override {
     evictions.emplace_back(tier, (age + 500ms) / 1s);
   }
 };

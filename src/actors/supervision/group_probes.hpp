@@ -7,6 +7,7 @@
 #include "metrics/remote_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/objects/event_log.hpp"
 #include "tier/quota/tenant_states.hpp"
 #include "tier/search/read_meter.hpp"
 
@@ -18,7 +19,7 @@
 
 namespace terrace {
 
-// Passes the ages of accesses to the tiers' probes.
+// Passes the ages of accesses to the tiers' probes, and those of evicted objects to the record of departures.
 
 /// Used by the policy's thread only.
 class age_probes final : public age_observer {
@@ -27,17 +28,23 @@ class age_probes final : public age_observer {
   void set(tier_number tier, std::shared_ptr<metrics::tier_probe> probe) {
     probes_.at(tier) = std::move(probe);
   }
+  /// Null: nobody asks for the age of an evicted object.
+  void keep_for(std::shared_ptr<event_log> log) { log_ = std::move(log); }
   void reused(tier_number tier, std::chrono::milliseconds after, size_t entries) override {
     if (auto& probe = probes_[tier])
       probe->reused(after, entries);
   }
-  void evicted(tier_number tier, std::chrono::milliseconds age) override {
+  void evicted(tier_number tier, entry_key key, std::chrono::milliseconds age) override {
     if (auto& probe = probes_[tier])
       probe->unused_until_evicted(age);
+    if (log_)
+      log_->departures().was_unused(key, static_cast<tier_kind>(tier),
+                                    std::chrono::duration_cast<std::chrono::seconds>(age));
   }
 
  private:
   std::array<std::shared_ptr<metrics::tier_probe>, tiers_max> probes_;
+  std::shared_ptr<event_log> log_;
 };
 
 /// The probes of a group; registered with the exposition by their creator.

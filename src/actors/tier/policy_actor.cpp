@@ -72,6 +72,7 @@ policy_actor::behavior_type policy_behavior(policy_pointer self, const policy_ar
   group_policies& policies = state.policies.emplace(arguments.clock, arguments.remember, &state.ages);
   state.uses = arguments.uses;
   state.log = arguments.log;
+  state.ages.keep_for(arguments.log);
   for (const auto& order : arguments.orders) {
     if (!policies.add_tier(order.tier, order.policy))
       std::abort(); // settings were validated

@@ -6,6 +6,10 @@
 //
 // A tier that does not take an object leaves a record as well, in most cases while a faster tier still has the object. If it then
 // leaves that one to make room, it is the refusal that matters: the record stays, and gets the time of the departure.
+//
+// How long an evicted object was not used is known to the policy, which tells it afterwards. It takes the last byte of the record: a
+// time on a scale of eight steps for each power of two. When an object was stored is known to nobody: a table has one cache line for
+// each object, and all of it is taken.
 #pragma once
 
 #include "base/ids.hpp"
@@ -15,6 +19,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -31,6 +37,28 @@ struct departure {
   uint32_t seconds_ago = 0;
   std::string policy{}; ///< the policy that chose it; empty: it was not evicted, or no policy is known
   std::optional<refusal_reason> refused{}; ///< why `from` did not take it
+  /// The time between its last use and its eviction, at most 5 % or a second wrong; nullopt: it was not evicted, or its policy has
+  /// not told it.
+  std::optional<std::chrono::seconds> unused{};
+};
+
+/// A time in a byte, of up to 70 years: at most 5 % wrong, or a second if that is more.
+class rough_time {
+ public:
+  rough_time() = default; ///< none
+  explicit rough_time(std::chrono::seconds time)
+      : code_(static_cast<uint8_t>(
+            std::min(255.0, 1 + std::round(steps * std::log2(1.0 + static_cast<double>(std::max<int64_t>(
+                                                                       0, time.count()))))))) {}
+  std::optional<std::chrono::seconds> seconds() const {
+    if (code_ == 0)
+      return std::nullopt;
+    return std::chrono::seconds(std::llround(std::exp2((code_ - 1) / steps) - 1));
+  }
+
+ private:
+  static constexpr double steps = 8; ///< for each power of two
+  uint8_t code_ = 0;
 };
 
 /// Safe on any thread.
@@ -46,6 +74,8 @@ class departure_log {
   void policy_is(tier_kind tier, std::string_view name);
 
   void add(entry_key name, tier_kind from, miss_reason why);
+  /// The policy's word on an object that `from` has evicted: how long nobody had used it.
+  void was_unused(entry_key name, tier_kind from, std::chrono::seconds before);
   /// The tier was to get the object, and did not take it.
   void add_refusal(entry_key name, tier_kind by, refusal_reason why);
   /// Returns the last departure of this object; nullopt: none is known.
@@ -59,6 +89,7 @@ class departure_log {
     tier_kind from = nowhere;
     miss_reason why = miss_reason::not_stored; ///< an empty record
     uint8_t policy = 0;                        ///< position in `policies_`; of a refusal: its reason
+    rough_time unused{};
 
     /// True if a tier below the one that the object leaves to make room has refused it.
     bool outlives(const record& left) const {
@@ -96,6 +127,18 @@ inline void departure_log::add(entry_key name, tier_kind from, miss_reason why) 
   put(name, added);
 }
 
+inline void departure_log::was_unused(entry_key name, tier_kind from, std::chrono::seconds before) {
+  std::lock_guard lock(mutex_);
+  if (records_.empty())
+    return;
+  auto first = records_.begin() + static_cast<std::ptrdiff_t>(set_of(name));
+  auto found = std::find_if(first, first + set_records, [&](const record& one) {
+    return one.name == name.high && one.from == from && one.why == miss_reason::evicted;
+  });
+  if (found != first + set_records)
+    found->unused = rough_time(before);
+}
+
 inline void departure_log::add_refusal(entry_key name, tier_kind by, refusal_reason why) {
   const record added{name.high, seconds_(), by, miss_reason::not_admitted, static_cast<uint8_t>(why)};
   std::lock_guard lock(mutex_);
@@ -129,6 +172,7 @@ inline std::optional<departure> departure_log::find(entry_key name) const {
   if (found == last)
     return std::nullopt;
   departure left{found->why, found->from, seconds_() - found->second};
+  left.unused = found->unused.seconds();
   if (left.why == miss_reason::not_admitted)
     left.refused = static_cast<refusal_reason>(found->policy);
   else

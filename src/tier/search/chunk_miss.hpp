@@ -10,6 +10,7 @@
 #include "tier/objects/departure_log.hpp"
 #include "tier/objects/event_log.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,9 +24,10 @@ struct chunk_miss {
   miss_reason why = miss_reason::not_stored;
   tier_kind from = nowhere; ///< the tier that it has left, that did not take it, or that is out of service
   uint32_t seconds_ago = 0;
-  uint32_t object = 0;                     ///< the first one that is missing (index/chunk_layout.hpp)
-  std::string policy{};                    ///< the policy that evicted it; empty: none
-  std::optional<refusal_reason> refused{}; ///< why the tier did not take it
+  uint32_t object = 0;                          ///< the first one that is missing (index/chunk_layout.hpp)
+  std::string policy{};                         ///< the policy that evicted it; empty: none
+  std::optional<refusal_reason> refused{};      ///< why the tier did not take it
+  std::optional<std::chrono::seconds> unused{}; ///< as in departure
 
   friend bool operator==(const chunk_miss&, const chunk_miss&) = default;
 };
@@ -79,7 +81,7 @@ inline std::optional<chunk_miss> chunk_examiner::examine(const digest& chunk, co
       miss.why = miss_reason::out_of_service;
       miss.from = found.tier;
     } else if (auto left = log_.find(to_entry_key(layout_.key(space_->id, chunk, object)))) {
-      miss = {left->why, left->from, left->seconds_ago, object, left->policy, left->refused};
+      miss = {left->why, left->from, left->seconds_ago, object, left->policy, left->refused, left->unused};
     }
     bool is_known = miss.why != miss_reason::not_stored;
     bool was_known = missed && missed->why != miss_reason::not_stored;

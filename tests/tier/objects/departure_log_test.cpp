@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <vector>
 
 using namespace terrace;
@@ -54,6 +56,35 @@ TEST_F(Departures, KnowsWhyWhenceAndHowLongAgo) {
   EXPECT_FALSE(log.find(name(2)));
   EXPECT_FALSE(log.find({}));
   EXPECT_EQ(log.bytes(), size_t{1} << 20);
+}
+
+TEST_F(Departures, KnowsHowLongAnEvictedOneWasNotUsed) {
+  using std::chrono::seconds;
+  log.was_unused(name(1), tier_kind::host, seconds(5)); // nothing has left yet
+  log.add(name(1), tier_kind::host, miss_reason::evicted);
+  log.add(name(2), tier_kind::host, miss_reason::cleared);
+  EXPECT_FALSE(log.find(name(1))->unused) << "its policy has not told it";
+  log.was_unused(name(1), tier_kind::disk, seconds(5));
+  EXPECT_FALSE(log.find(name(1))->unused) << "another tier's";
+  log.was_unused(name(1), tier_kind::host, seconds(5));
+  log.was_unused(name(2), tier_kind::host, seconds(5));
+  log.was_unused(name(3), tier_kind::host, seconds(5));
+  EXPECT_EQ(log.find(name(1))->unused, seconds(5));
+  EXPECT_FALSE(log.find(name(2))->unused) << "nobody has evicted it";
+  EXPECT_FALSE(log.find(name(3)));
+  log.add(name(1), tier_kind::host, miss_reason::evicted);
+  EXPECT_FALSE(log.find(name(1))->unused) << "another eviction";
+}
+
+TEST_F(Departures, KeepsThatTimeRoughly) {
+  using std::chrono::seconds;
+  for (int64_t s = 0; s < 2'000'000'000; s += 1 + s / 7) {
+    auto kept = static_cast<double>(rough_time(seconds(s)).seconds()->count()), told = static_cast<double>(s);
+    EXPECT_NEAR(kept, told, std::max(1.0, told * 0.05)) << s;
+  }
+  EXPECT_EQ(rough_time(seconds(-1)).seconds(), seconds(0));
+  EXPECT_GT(rough_time(seconds::max()).seconds(), seconds(2'000'000'000));
+  EXPECT_FALSE(rough_time().seconds());
 }
 
 TEST_F(Departures, TheLastOneCounts) {

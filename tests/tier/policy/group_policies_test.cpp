@@ -14,7 +14,7 @@ entry_key name(uint64_t number) { return to_entry_key(key_of(number)); }
 struct seen_ages final : age_observer {
   size_t reused_entries = 0, evicted_entries = 0;
   void reused(tier_number, std::chrono::milliseconds, size_t entries) override { reused_entries += entries; }
-  void evicted(tier_number, std::chrono::milliseconds) override { ++evicted_entries; }
+  void evicted(tier_number, entry_key, std::chrono::milliseconds) override { ++evicted_entries; }
 };
 
 struct GroupPolicies : ::testing::Test {

@@ -178,6 +178,18 @@ const char* tier_name(const explained_run& run) {
   return tier == nowhere ? "" : to_string(tier);
 }
 
+/// "5 s", "3 min", "2 h", "4 days": the record is no more exact.
+std::string about(std::chrono::seconds time) {
+  const auto s = time.count();
+  if (s < 1)
+    return "less than 1 s";
+  if (s < 120)
+    return std::to_string(s) + " s";
+  if (s < 7'200)
+    return std::to_string(s / 60) + " min";
+  return s < 172'800 ? std::to_string(s / 3'600) + " h" : std::to_string(s / 86'400) + " days";
+}
+
 void describe(std::vector<explained_run>& runs, const std::vector<explained_tier>& tiers,
               const chunk_examiner& examiner, const left_chunks& left) {
   for (explained_run& run : runs) {
@@ -194,6 +206,8 @@ void describe(std::vector<explained_run>& runs, const std::vector<explained_tier
       run.detail += (run.detail.empty() ? "" : "; ") + std::string(described(*run.miss->refused));
     if (!run.miss->policy.empty())
       run.detail += (run.detail.empty() ? "" : "; ") + ("the policy " + run.miss->policy) + " chose it";
+    if (run.miss->unused)
+      run.detail += (run.detail.empty() ? "" : "; ") + ("it was not used for " + about(*run.miss->unused));
     for (const explained_tier& tier : tiers)
       if (run.miss->why == miss_reason::out_of_service && tier.kind == run.miss->from)
         run.detail = tier.out_of_service;
