@@ -69,6 +69,11 @@ struct policies_notice {
   std::string disk;
 };
 
+/// How much may be written to the remote tier of each group, in the order of `groups`, after a reload.
+struct remote_budgets_notice {
+  std::vector<write_rates> of_groups;
+};
+
 /// The new host memory of each group, in the order of `groups`. Failures are reported to `warn`.
 struct resize_groups {
   std::vector<uint64_t> host_bytes;
@@ -159,20 +164,21 @@ using messages = message_list<
     sessions_request, refer_tail_request, refer_tail_answer, sessions_answer, group_status_request,
     group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal, resize_memory,
     memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, leases_grew_notice, resize_groups,
-    begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
-    save_prompt_request, save_prompt_answer, find_prompt_request, find_prompt_answer, forget_prompts_request,
-    forget_prompts_answer, open_disk_notice, commit_piece_notice, add_source, remember_clear_request,
-    remember_clear_answer, check_tier_request, check_tier_answer, check_held_request, check_held_answer,
-    end_check_notice, check_slice_notice, check_policy_request, check_answer_texts, check_journal_request,
-    check_space_request, check_space_answer, check_writes_request, check_writes_answer, check_group_request,
-    check_group_answer, check_sessions_request, check_sessions_answer, check_owner_request,
-    check_client_request, check_client_answer, import_region_request, import_region_answer,
-    drop_region_notice, end_region_request, end_region_answer, share_region_request, share_region_answer,
-    open_device_request, open_device_answer, watch_device_notice, device_changed_notice, serve_tier_notice,
-    device_load_request, direct_read_request, direct_read_answer, find_request, find_answer,
-    remove_values_request, remove_values_answer, volume_joined_notice, remote::store_status_request,
-    remote::store_status, remote::store_probe_request, remote::store_probe, remote::store_sweep_request,
-    remote::store_sweep, remote::new_credentials_notice, remote::all_credentials_notice>;
+    remote_budgets_notice, write_budget_notice, begin_notice, drain_notice, confirm_notice, leave_notice,
+    resume_notice, disk_prepared, memory_committed, save_prompt_request, save_prompt_answer,
+    find_prompt_request, find_prompt_answer, forget_prompts_request, forget_prompts_answer, open_disk_notice,
+    commit_piece_notice, add_source, remember_clear_request, remember_clear_answer, check_tier_request,
+    check_tier_answer, check_held_request, check_held_answer, end_check_notice, check_slice_notice,
+    check_policy_request, check_answer_texts, check_journal_request, check_space_request, check_space_answer,
+    check_writes_request, check_writes_answer, check_group_request, check_group_answer,
+    check_sessions_request, check_sessions_answer, check_owner_request, check_client_request,
+    check_client_answer, import_region_request, import_region_answer, drop_region_notice, end_region_request,
+    end_region_answer, share_region_request, share_region_answer, open_device_request, open_device_answer,
+    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request, direct_read_request,
+    direct_read_answer, find_request, find_answer, remove_values_request, remove_values_answer,
+    volume_joined_notice, remote::store_status_request, remote::store_status, remote::store_probe_request,
+    remote::store_probe, remote::store_sweep_request, remote::store_sweep, remote::new_credentials_notice,
+    remote::all_credentials_notice>;
 
 } // namespace terrace::actors
 
@@ -389,6 +395,8 @@ using write_through_actor = caf::typed_actor<
     caf::replies_to<demote_request>::with<demote_answer>,
     // From the supervisor. (delayed: until nothing waits to be written)
     caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
+    // From the supervisor, after a reload.
+    caf::reacts_to<write_budget_notice>,
     // From checks: whether anything waits to be written.
     caf::replies_to<check_writes_request>::with<check_writes_answer>,
     // From the builder of the group, into host memory: a tier further down gets what arrives there.
@@ -585,7 +593,7 @@ using supervisor_actor = caf::typed_actor<
     caf::reacts_to<drain_notice>,
     // From the daemon, after a reload.
     caf::reacts_to<policies_notice>, caf::reacts_to<quotas_notice>, caf::reacts_to<resize_groups>,
-    caf::reacts_to<remote::all_credentials_notice>,
+    caf::reacts_to<remote_budgets_notice>, caf::reacts_to<remote::all_credentials_notice>,
     // From the memory of each group, once.
     caf::reacts_to<memory_prepared>,
     // From the preparer of a group's disk: it is open, or why not.

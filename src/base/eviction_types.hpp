@@ -1,4 +1,4 @@
-// The values that an eviction_tracker takes and returns, and what it tells its owner.
+// The values that an eviction_tracker takes and returns, and what it tells its owner; how much may be written to a tier.
 #pragma once
 
 #include "base/access_clock.hpp"
@@ -72,6 +72,14 @@ enum class admission_rule : uint8_t {
   always,
   seen_twice,   ///< at least two requests asked for the chunk, or it continues one that is in the tier
   beats_victim, ///< if something must be evicted for it, the policy prefers to evict its own next victim
+};
+
+/// How much may be written to a tier. 0: no limit.
+struct write_rates {
+  uint64_t bytes_per_day = 0;
+  uint64_t bytes_per_second = 0;
+  bool limited() const { return bytes_per_day != 0 || bytes_per_second != 0; }
+  friend bool operator==(const write_rates&, const write_rates&) = default;
 };
 
 } // namespace terrace

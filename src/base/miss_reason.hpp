@@ -43,7 +43,7 @@ constexpr std::string_view to_string(miss_reason why) {
 /// Why a tier did not take an object that it was offered.
 enum class refusal_reason : uint8_t {
   admission,  ///< rejected by the admission rule
-  endurance,  ///< the daily write budget is used up
+  endurance,  ///< the write budget is used up
   degraded,   ///< the device is out of service, or the tier has not joined yet
   failed,     ///< it could not be written
   no_room,    ///< no eviction that is allowed would have made room
@@ -70,7 +70,7 @@ constexpr std::string_view to_string(refusal_reason why) {
 constexpr std::string_view described(refusal_reason why) {
   switch (why) {
     case refusal_reason::admission: return "its admission rule rejected it";
-    case refusal_reason::endurance: return "its write budget for the day was used up";
+    case refusal_reason::endurance: return "its write budget was used up";
     case refusal_reason::degraded: return "its device was out of service";
     case refusal_reason::failed: return "it could not be written there";
     case refusal_reason::no_room: return "there was no room, and nothing could be evicted for it";

@@ -36,7 +36,7 @@ struct session_id {
 
 enum class session_mode : uint8_t {
   tagged, ///< the session's KV may be evicted at any time
-  held,   ///< a saved turn stays in the tiers until the next one is saved, within lease.session_percent
+  held, ///< a saved turn stays in the tiers until the next one is saved, within a third of lease.host_percent
 };
 
 struct session_options {

@@ -337,6 +337,10 @@ problems remote_options::contradictions() const {
   else if (!is_whole_path(realm_key_file))
     found.push_back(
         {"remote.realm_key_file", "is \"" + realm_key_file + "\"", "an absolute path", "begin it with '/'"});
+  if (auto rates = parse_write_rates(write_budget); !rates)
+    found.push_back({"remote.write_budget", "is \"" + write_budget + "\", which " + rates.error().text,
+                     "a size for each second, a day, or both",
+                     "write \"200MiB/s\", \"2TiB/day\" or \"200MiB/s, 2TiB/day\""});
   if (!remote::is_prefix(prefix))
     found.push_back({"remote.prefix", "is \"" + prefix + "\"",
                      "at most 64 letters, digits, '.', '_', '-' and '/'",

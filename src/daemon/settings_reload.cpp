@@ -11,6 +11,15 @@ std::string option_change::text() const {
          (at_run_time ? ", in force now" : ", needs a restart; the old value stays in force");
 }
 
+namespace {
+
+/// Then their sections are compared one by one.
+bool have_same_groups(const std::vector<remote_options>& a, const std::vector<remote_options>& b) {
+  return std::ranges::equal(a, b, {}, &remote_options::group, &remote_options::group);
+}
+
+} // namespace
+
 std::vector<option_change> changes_at_run_time(const settings& old_settings, const settings& new_settings) {
   std::vector<option_change> changes;
   auto compare = [&](const option_spec& spec, size_t socket) {
@@ -32,17 +41,21 @@ std::vector<option_change> changes_at_run_time(const settings& old_settings, con
     };
     changes.push_back({"resp", redis_sockets(old_settings), redis_sockets(new_settings), false});
   }
-  if (old_settings.remote != new_settings.remote) {
+  const bool same_remotes = have_same_groups(old_settings.remote, new_settings.remote);
+  if (!same_remotes) {
     auto remotes = [](const settings& s) { return std::to_string(s.remote.size()) + " remote tiers"; };
     changes.push_back({"remote", remotes(old_settings), remotes(new_settings), false});
   }
-  auto common = std::min(old_settings.listen.size(), new_settings.listen.size());
-  for (const auto& spec : option_table()) {
-    if (spec.section == "resp" || spec.section == "remote") // told above
-      continue;
-    for (size_t socket = 0; socket < (spec.section == "listen" ? common : 1); ++socket)
-      compare(spec, socket);
-  }
+  const auto sections = [&](const option_spec& spec) -> size_t {
+    if (spec.section == "resp") // told above
+      return 0;
+    if (spec.section == "remote")
+      return same_remotes ? old_settings.remote.size() : 0;
+    return std::min(sections_of(spec, old_settings), sections_of(spec, new_settings));
+  };
+  for (const auto& spec : option_table())
+    for (size_t number = 0; number < sections(spec); ++number)
+      compare(spec, number);
   return changes;
 }
 
@@ -52,9 +65,11 @@ settings apply_at_run_time(const settings& old_settings, const settings& new_set
   for (const auto& spec : option_table()) {
     if (!spec.at_run_time)
       continue;
-    // Options of sockets all need a restart, so the socket index is irrelevant here.
-    std::visit([&](auto* target) { *target = *std::get<decltype(target)>(spec.at(source, 0)); },
-               spec.at(merged, 0));
+    // Options of sockets all need a restart.
+    const bool in_force = spec.section != "remote" || have_same_groups(merged.remote, source.remote);
+    for (size_t number = 0; in_force && number < sections_of(spec, merged); ++number)
+      std::visit([&](auto* target) { *target = *std::get<decltype(target)>(spec.at(source, number)); },
+                 spec.at(merged, number));
   }
   merged.quota = new_settings.quota;
   return merged;

@@ -101,6 +101,52 @@ result<allocator_choice> parse_allocator(std::string_view text) {
   return allocator_choice{std::string(name), *bytes};
 }
 
+namespace {
+
+struct rate_unit {
+  std::string_view name;
+  uint64_t write_rates::*bytes;
+  uint64_t low, high;
+};
+
+constexpr rate_unit rate_units[] = {{"s", &write_rates::bytes_per_second, 4ULL << 10, 1ULL << 40},
+                                    {"day", &write_rates::bytes_per_day, 1ULL << 20, 1024ULL << 40}};
+
+/// Adds one rate to those that were read.
+result<void> add_rate(std::string_view text, write_rates& to) {
+  const auto slash = text.rfind('/');
+  const auto name = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
+  const auto* unit = std::ranges::find(rate_units, name, &rate_unit::name);
+  if (unit == std::end(rate_units))
+    return fail(errc::bad_request, "has neither \"/s\" nor \"/day\" behind a size");
+  auto bytes = parse_bytes(text.substr(0, slash));
+  if (!bytes)
+    return fail(errc::bad_request, "has a size that " + bytes.error().text);
+  if (*bytes < unit->low || *bytes > unit->high)
+    return fail(errc::bad_request, "has " + format_bytes(*bytes) + " behind \"/" + std::string(name) +
+                                       "\", which is not between " + format_bytes(unit->low) + " and " +
+                                       format_bytes(unit->high));
+  if (to.*unit->bytes != 0)
+    return fail(errc::bad_request, "has two sizes with \"/" + std::string(name) + "\"");
+  to.*unit->bytes = *bytes;
+  return {};
+}
+
+} // namespace
+
+result<write_rates> parse_write_rates(std::string_view text) {
+  write_rates rates;
+  for (bool more = !text.empty(); more;) {
+    const auto comma = text.find(',');
+    if (auto added = add_rate(text.substr(0, comma), rates); !added)
+      return tl::unexpected(added.error());
+    more = comma != std::string_view::npos;
+    text.remove_prefix(more ? comma + 1 : text.size());
+    text.remove_prefix(more && text.starts_with(' ') ? 1 : 0);
+  }
+  return rates;
+}
+
 std::string format_bytes(uint64_t bytes) { return bytes == 0 ? "0" : format_with_unit(bytes, byte_units); }
 
 std::string format_duration(std::chrono::milliseconds duration) {

@@ -1,7 +1,8 @@
-// The notation of sizes, durations and permissions in the configuration file.
+// The notation of sizes, durations, rates and permissions in the configuration file.
 #pragma once
 
 #include "base/error.hpp"
+#include "base/eviction_types.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -29,6 +30,10 @@ struct allocator_choice {
 
 /// "size_class", "paged:4MiB". Errors: `bad_request`, for "paged" without a size, and another name with one.
 result<allocator_choice> parse_allocator(std::string_view text);
+
+/// "200MiB/s", "2TiB/day", "200MiB/s, 2TiB/day"; empty: no limit. Each at most once. Errors: `bad_request`; what is too little to
+/// be meant, or too much, is one as well.
+result<write_rates> parse_write_rates(std::string_view text);
 
 /// A short text that parses to the same value.
 std::string format_bytes(uint64_t bytes);

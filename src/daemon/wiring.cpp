@@ -91,7 +91,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.disk->admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
     plan.disk_health.stall_after = with.disk.stall_after;
     plan.disk_health.look_every = look_at_files_every;
-    plan.disk->admission.bytes_per_day = with.disk.write_bytes_per_day;
+    plan.disk->admission.budget.bytes_per_day = with.disk.write_bytes_per_day;
     plan.disk->demotion = demotion_of(with.disk.demotion);
   }
   if (with.gpu.tier_bytes != 0) {
@@ -188,6 +188,7 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
     remote_plan plan{.address = *remote::parse_store_address(options.address), // validated
                      .names = std::move(*names)};
     plan.tier.demotion = demotion_of(options.demotion);
+    plan.tier.admission.budget = *parse_write_rates(options.write_budget); // validated
     plan.compress = options.compress;
     plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
     plan.lookup_budget =
@@ -316,7 +317,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits = limits_of(with.connection);
   wired.limits.groups = with.groups().size();
   wired.limits.pin_percent = with.lease.pin_percent;
-  wired.limits.session_percent = with.lease.session_percent;
+  wired.limits.session_percent = with.lease.host_percent / 3;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
   wired.copier_nice = copier_nice;
   wired.copier_slice_us = runtime::runtime_options().slice_us;
@@ -353,12 +354,18 @@ void send_changes(const settings& merged, const settings& before, const caf::act
   caf::anon_send(supervisor, std::move(changed));
   quotas_notice quotas;
   resize_groups sizes;
+  remote_budgets_notice budgets;
   for (const group_options& group : merged.groups()) {
+    const auto remote = std::ranges::find(merged.remote, group.name, &remote_options::group);
+    budgets.of_groups.push_back(remote == merged.remote.end() ? write_rates()
+                                                              : *parse_write_rates(remote->write_budget));
     quotas.of_groups.push_back(merged.quotas_of(group.name));
     sizes.host_bytes.push_back(group.host_bytes);
   }
   if (merged.quota != before.quota)
     caf::anon_send(supervisor, std::move(quotas));
+  if (merged.remote != before.remote)
+    caf::anon_send(supervisor, std::move(budgets));
   // Sent even if nothing has changed, because memory that was not available before may be available now.
   caf::anon_send(supervisor, std::move(sizes));
 }

@@ -53,7 +53,7 @@ void session::keep(session_hold given, session_saved& report) {
   if (given.host_bytes > given.bytes_max) {
     report.unheld = "its chunks have " + std::to_string(given.host_bytes) +
                     " bytes of host memory: expected at most " + std::to_string(given.bytes_max) +
-                    " of all held sessions (lease.session_percent)";
+                    " of all held sessions (a third of lease.host_percent)";
     return;
   }
   hold_ = std::make_shared<const hold>(hold{given.lease, given.host_chunks});

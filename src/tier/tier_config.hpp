@@ -54,7 +54,7 @@ class tier_availability {
 /// Which objects are written to a tier below.
 struct admission_rules {
   admission_rule rule = admission_rule::always;
-  uint64_t bytes_per_day = 0; ///< 0: no limit
+  write_rates budget{};
 };
 
 struct tier_config {

@@ -1,4 +1,4 @@
-// What may be written to a tier below: the state of its device, the rule of admission and the daily budget.
+// What may be written to a tier below: the state of its device, the rule of admission and the budget.
 //
 // Pure: the write-through actor asks the tier and the policy what this class wants to know. Used by one thread at a time.
 #pragma once
@@ -34,12 +34,12 @@ class write_admission {
                   std::shared_ptr<const tier_availability> service, std::shared_ptr<offers_again> looks,
                   write_budget::time_point now)
       : tier_(tier), rules_(rules), service_(std::move(service)), looks_(std::move(looks)),
-        budget_(rules.bytes_per_day, now) {}
+        budget_(rules.budget, now) {}
 
   /// The device takes writes.
   bool in_service() const { return !service_ || service_->writes(); }
   /// Some objects may be refused: the tier is asked first what it already has.
-  bool may_refuse() const { return rules_.rule != admission_rule::always || rules_.bytes_per_day != 0; }
+  bool may_refuse() const { return rules_.rule != admission_rule::always || rules_.budget.limited(); }
   /// The question for the policy depends on the room in the tier.
   bool asks_room() const { return rules_.rule == admission_rule::beats_victim; }
 
@@ -56,6 +56,10 @@ class write_admission {
 
   /// Takes the bytes of the wanted objects from the budget. Returns how many objects are refused.
   uint64_t pay(write_plan& plan, write_budget::time_point now) { return plan.pay(budget_, now); }
+  void set_budget(const write_rates& rates, write_budget::time_point now) {
+    rules_.budget = rates;
+    budget_.set(rates, now);
+  }
   /// At the end of a passage: its unspent bytes return to the budget.
   void ended(const write_plan& plan) { plan.return_unspent(budget_); }
 

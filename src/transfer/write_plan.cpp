@@ -9,38 +9,56 @@
 namespace terrace {
 
 namespace {
+constexpr uint64_t hours_per_day = 24;
 constexpr double seconds_per_day = 86'400;
+} // namespace
+
+write_budget::bucket write_budget::full(uint64_t capacity, double per_second, time_point now) {
+  const auto bytes = static_cast<double>(capacity);
+  return {bytes, per_second, bytes, now};
 }
 
-write_budget::write_budget(uint64_t bytes_per_day, time_point now)
-    : bytes_per_day_(bytes_per_day), capacity_(static_cast<int64_t>(bytes_per_day / 24)),
-      tokens_(static_cast<double>(capacity_)), filled_(now) {}
+write_budget::write_budget(const write_rates& rates, time_point now) { set(rates, now); }
 
-void write_budget::refill(time_point now) {
-  double seconds = std::chrono::duration<double>(now - filled_).count();
-  filled_ = now;
-  tokens_ = std::min(static_cast<double>(capacity_),
-                     tokens_ + seconds * static_cast<double>(bytes_per_day_) / seconds_per_day);
+void write_budget::set(const write_rates& rates, time_point now) {
+  if (rates.bytes_per_day != rates_.bytes_per_day)
+    day_ = full(rates.bytes_per_day / hours_per_day,
+                static_cast<double>(rates.bytes_per_day) / seconds_per_day, now);
+  if (rates.bytes_per_second != rates_.bytes_per_second)
+    second_ = full(rates.bytes_per_second, static_cast<double>(rates.bytes_per_second), now);
+  rates_ = rates;
+}
+
+void write_budget::bucket::refill(time_point now) {
+  const double seconds = std::chrono::duration<double>(now - filled).count();
+  filled = now;
+  put_back(seconds * per_second);
 }
 
 bool write_budget::take(uint64_t bytes, time_point now) {
-  if (bytes_per_day_ == 0)
-    return true;
-  refill(now);
-  double wanted = static_cast<double>(bytes);
-  if (tokens_ < std::min(wanted, static_cast<double>(capacity_)))
+  const auto wanted = static_cast<double>(bytes);
+  day_.refill(now);
+  second_.refill(now);
+  if (!day_.has(wanted) || !second_.has(wanted))
     return false;
-  tokens_ -= wanted;
+  day_.tokens -= wanted;
+  second_.tokens -= wanted;
   return true;
 }
 
 void write_budget::give_back(uint64_t bytes) {
-  tokens_ = std::min(static_cast<double>(capacity_), tokens_ + static_cast<double>(bytes));
+  day_.put_back(static_cast<double>(bytes));
+  second_.put_back(static_cast<double>(bytes));
 }
 
 int64_t write_budget::left(time_point now) {
-  refill(now);
-  return static_cast<int64_t>(tokens_);
+  int64_t least = INT64_MAX;
+  for (bucket* each : {&day_, &second_}) {
+    each->refill(now);
+    if (each->capacity != 0)
+      least = std::min(least, static_cast<int64_t>(each->tokens));
+  }
+  return least;
 }
 
 write_plan::write_plan(write_through_notice notice)

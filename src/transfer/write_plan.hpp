@@ -11,6 +11,7 @@
 #include "transfer/passage.hpp"
 #include "transfer/write_through_messages.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,35 +20,45 @@
 
 namespace terrace {
 
-// A limit on bytes written per day, to protect flash from wear: a token bucket.
+// A limit on bytes written per day, to protect flash from wear or because they are paid for, and on those written per
+// second, to leave a link to others: a token bucket for each.
 //
-// The bucket holds one hour's share and starts full: a burst is allowed without raising the daily average.
+// The buckets hold one hour's share and one second's, and start full: a burst is allowed without raising the average.
 // Pure, one thread; the time is passed in.
 
 class write_budget {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// 0: no limit.
-  write_budget(uint64_t bytes_per_day, time_point now);
+  write_budget(const write_rates& rates, time_point now);
+  /// From now on these are the rates. The bucket of one that has changed is full; what the other has left stays.
+  void set(const write_rates& rates, time_point now);
 
-  /// Takes the bytes, or takes nothing and returns false. A request larger than the bucket succeeds when the
+  /// Takes the bytes, or takes nothing and returns false. A request larger than a bucket succeeds when the
   /// bucket is full, and is paid off afterwards.
   bool take(uint64_t bytes, time_point now);
 
   /// Returns bytes that were taken but not written.
   void give_back(uint64_t bytes);
 
-  /// For metrics; negative while a request larger than the bucket is being paid off.
+  /// Of the bucket that has fewer; INT64_MAX: no limit. Negative while a request larger than the bucket is being paid off.
   int64_t left(time_point now);
 
  private:
-  void refill(time_point now);
+  struct bucket {
+    double capacity = 0; ///< 0: no limit
+    double per_second = 0;
+    double tokens = 0;
+    time_point filled{};
 
-  uint64_t bytes_per_day_;
-  int64_t capacity_ = 0;
-  double tokens_ = 0;
-  time_point filled_;
+    void refill(time_point now);
+    bool has(double bytes) const { return capacity == 0 || tokens >= std::min(bytes, capacity); }
+    void put_back(double bytes) { tokens = std::min(capacity, tokens + bytes); }
+  };
+  static bucket full(uint64_t capacity, double per_second, time_point now);
+
+  write_rates rates_{};
+  bucket day_, second_;
 };
 
 /// Owns the notice, and with it the holds of its objects.

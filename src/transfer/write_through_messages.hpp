@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/eviction_types.hpp"
 #include "index/space_registry.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
@@ -43,6 +44,11 @@ struct write_through_notice {
 struct finish_writes_request {};
 struct finish_writes_answer {
   error failure;
+};
+
+/// From the supervisor, after a reload: how much may be written to the tier from now on.
+struct write_budget_notice {
+  write_rates rates;
 };
 
 // A long window of a transfer, told to the tiers below in parts: they take each as a whole, or not at all.

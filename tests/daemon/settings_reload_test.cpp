@@ -60,5 +60,40 @@ TEST(Reload, CountsSocketsThatCameAndWent) {
             "listen: 1 sockets -> 2 sockets, needs a restart; the old value stays in force");
 }
 
+settings with_remotes(const std::vector<std::string>& groups) {
+  auto with = default_settings(test_environment());
+  for (const std::string& group : groups)
+    with.remote.push_back({.address = "10.0.0.7:6379", .group = group});
+  return with;
+}
+
+TEST(Reload, ABudgetOfARemoteTierIsInForceAndItsOtherOptionsAreNot) {
+  auto before = with_remotes({"a", "b"});
+  auto after = before;
+  after.remote[1].write_budget = "1MiB/s";
+  after.remote[1].address = "10.0.0.8:6379";
+  EXPECT_EQ(texts(before, after),
+            (std::vector<std::string>{"remote[1].address: \"10.0.0.7:6379\" -> \"10.0.0.8:6379\", needs a "
+                                      "restart; the old value stays in force",
+                                      "remote[1].write_budget: \"\" -> \"1MiB/s\", in force now"}));
+  auto merged = apply_at_run_time(before, after);
+  EXPECT_EQ(merged.remote[0].write_budget, "");
+  EXPECT_EQ(merged.remote[1].write_budget, "1MiB/s");
+  EXPECT_EQ(merged.remote[1].address, "10.0.0.7:6379");
+}
+
+TEST(Reload, RemoteTiersOfOtherGroupsChangeNothing) {
+  const auto before = with_remotes({"a", "b"});
+  for (const auto& groups : std::vector<std::vector<std::string>>{{"b", "a"}, {"a"}, {"a", "b", "c"}, {}}) {
+    auto after = with_remotes(groups);
+    for (remote_options& each : after.remote)
+      each.write_budget = "1MiB/s";
+    EXPECT_EQ(texts(before, after),
+              (std::vector<std::string>{"remote: 2 remote tiers -> " + std::to_string(groups.size()) +
+                                        " remote tiers, needs a restart; the old value stays in force"}));
+    EXPECT_EQ(apply_at_run_time(before, after).remote, before.remote);
+  }
+}
+
 } // namespace
 } // namespace terrace

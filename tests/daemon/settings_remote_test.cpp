@@ -21,7 +21,7 @@ TEST(RemoteSettings, AreRead) {
                       "[[remote]]\naddress = \"/run/valkey.sock\"\ngroup = \"one\"\n"
                       "password_file = \"/etc/terrace/valkey\"\nprefix = \"team-a/\"\nlifetime = \"2h\"\n"
                       "realm_key_file = \"/etc/terrace/other\"\nlookup_budget = \"5ms\"\ncompress = true\n"
-                      "demotion = \"write_through\"\n" +
+                      "demotion = \"write_through\"\nwrite_budget = \"200MiB/s, 2TiB/day\"\n" +
                       at);
   ASSERT_TRUE(parsed) << render_problems(parsed.error());
   ASSERT_EQ(parsed->remote.size(), 2u);
@@ -35,6 +35,7 @@ TEST(RemoteSettings, AreRead) {
   EXPECT_EQ(one.realm_key_file, "/etc/terrace/other");
   EXPECT_EQ(one.lookup_budget, std::chrono::milliseconds(5));
   EXPECT_TRUE(one.compress);
+  EXPECT_EQ(one.write_budget, "200MiB/s, 2TiB/day");
   const remote_options& other = parsed->remote[1];
   EXPECT_FALSE(other.compress);
   EXPECT_EQ(other.group, "default");
@@ -128,6 +129,10 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
        "let the plugin compress what it keeps"},
       {at + "demotion = \"write_back\"\n", "one of selective, write_through"},
       {at + "lifetime = \"1s\"\n", "lifetime"},
+      {at + "write_budget = \"200MiB\"\n",
+       "remote[0].write_budget is \"200MiB\", which has neither \"/s\" nor \"/day\" behind a size"},
+      {at + "write_budget = \"1MiB/s, 2MiB/s\"\n", "write \"200MiB/s\", \"2TiB/day\" or"},
+      {at + "write_budget = 5\n", "write_budget"},
       {at + "bytes = 5\n", "set maxmemory of the server"},
       {"[remote]\naddress = \"/a\"\n", "write [[remote]] with double brackets"},
   };

@@ -51,6 +51,35 @@ TEST(Permissions, AreOctal) {
     EXPECT_FALSE(parse_permissions(text)) << text;
 }
 
+TEST(WriteRates, AreSizesForASecondOrADay) {
+  EXPECT_EQ(parse_write_rates("").value(), write_rates());
+  EXPECT_EQ(parse_write_rates("200MiB/s").value(), (write_rates{.bytes_per_second = 200ULL << 20}));
+  EXPECT_EQ(parse_write_rates("2TiB/day").value(), (write_rates{.bytes_per_day = 2ULL << 40}));
+  const write_rates both{.bytes_per_day = 2ULL << 40, .bytes_per_second = 4096};
+  EXPECT_EQ(parse_write_rates("4KiB/s, 2TiB/day").value(), both);
+  EXPECT_EQ(parse_write_rates("2TiB/day,4 KiB/s").value(), both);
+}
+
+TEST(WriteRates, SayWhatIsWrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"200MiB", "neither"},
+      {"200MiB/h", "neither"},
+      {"200MiB/s,", "neither"},
+      {", 2TiB/day", "neither"},
+      {"200MB/s", "has a size that has the unknown unit 'MB'; did you mean \"200MiB\"?"},
+      {"/s", "does not begin with a whole number"},
+      {"0/s", "is not between 4KiB and 1TiB"},
+      {"2TiB/s", "has 2TiB behind \"/s\", which is not between 4KiB and 1TiB"},
+      {"1KiB/day", "is not between 1MiB and 1024TiB"},
+      {"1MiB/s, 2MiB/s", "has two sizes with \"/s\""},
+  };
+  for (const auto& [text, problem] : cases) {
+    auto parsed = parse_write_rates(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_NE(parsed.error().text.find(problem), std::string::npos) << text << ": " << parsed.error().text;
+  }
+}
+
 TEST(Units, ReadWhatTheyWrote) {
   unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

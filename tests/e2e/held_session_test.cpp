@@ -284,7 +284,7 @@ TEST_F(HeldSession, OneThatIsTooLargeHoldsNothingAndIsToldWhy) {
   auto large = prompt_of(1, held_objects + 1);
   auto refused = turn(session, large);
   EXPECT_EQ(refused.held_chunks, 0U);
-  EXPECT_NE(refused.unheld.find("lease.session_percent"), std::string::npos) << refused.unheld;
+  EXPECT_NE(refused.unheld.find("lease.host_percent"), std::string::npos) << refused.unheld;
   EXPECT_EQ(session.tokens(), large.size()) << "the turn is saved";
   EXPECT_EQ(listed(other).held_tokens, 2 * chunk) << "nobody else gives way for it";
   EXPECT_EQ(metric("terrace_sessions_unheld_total"), 1);

@@ -132,6 +132,36 @@ TEST_F(RemoteTier, ByDefaultGetsWhatIsUsedTwice) {
   EXPECT_EQ(client_->lookup(once, false, on_remote).found_chunks, 0U);
 }
 
+TEST_F(RemoteTier, WritesNoMoreThanItsBudget) {
+  start_store();
+  const uint16_t port = test::free_port();
+  const auto with = [&](const std::string& budget) {
+    return daemon_options{.metrics = "127.0.0.1:" + std::to_string(port),
+                          .more =
+                              section("demotion = \"write_through\"\nwrite_budget = \"" + budget + "\"\n")};
+  };
+  start_daemon(with("1GiB/s, 96MiB/day")); // 4 MiB at a time
+  auto chain = chain_of(1, 8);
+  EXPECT_EQ(client_->store(chain), chain.size());
+  const auto refused = [&] {
+    return test::number_behind(
+        test::scrape(port),
+        "terrace_tier_refused_total{group=\"default\",tier=\"remote\",reason=\"endurance\"}");
+  };
+  ASSERT_TRUE(eventually([&] { return refused() > 0; }));
+  EXPECT_EQ(client_->lookup(chain, false, on_remote).found_chunks,
+            chain.size() - static_cast<size_t>(refused()))
+      << "the begin of the chain";
+  EXPECT_EQ(client_->lookup(chain).found_chunks, chain.size()) << "and all of it is in host memory";
+  daemon_->configure(with(""));
+  daemon_->signal(SIGHUP);
+  ASSERT_TRUE(daemon_->await_log("remote[0].write_budget: \"1GiB/s, 96MiB/day\" -> \"\", in force now"));
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(client_->load_and_check(chain), chain.size());
+    return client_->lookup(chain, false, on_remote).found_chunks == chain.size();
+  })) << "what is used again is written now";
+}
+
 TEST_F(RemoteTier, KeepsNoMoreInMindThanItMay) {
   start_store();
   start_daemon({.host_bytes = 8 * mebibyte, .more = section()});

@@ -311,8 +311,10 @@ TEST_F(SessionTail, GoesToDiskAndComesBack) {
 }
 
 TEST_F(SessionTail, AHeldSessionThatGivesWayHasItsTailOnDisk) {
-  daemon_options options{.disk_bytes = 192 * mebibyte};
-  options.lease = "session_percent = 5\n"; // 1.6 MiB: one of the two
+  daemon_options options{.host_bytes =
+                             6 * mebibyte + mebibyte / 2, // a quarter is for sessions: for one of the two
+                         .disk_bytes = 192 * mebibyte};
+  options.lease = {}; // the default bounds
   options.disk = "admission = \"always\"\ndemotion = \"write_back\"\n";
   start(options);
   auto cold = by().open(holds), warm = by().open(holds);

@@ -45,7 +45,7 @@ TEST(WriteAdmission, AsksNobodyIfEverythingIsAdmitted) {
 }
 
 TEST(WriteAdmission, ABudgetAloneAsksNoPolicy) {
-  auto limited = admission({admission_rule::always, 24 * physical}); // one object per hour
+  auto limited = admission({admission_rule::always, {.bytes_per_day = 24 * physical}}); // one object per hour
   EXPECT_TRUE(limited.may_refuse());
   auto plan = made(2);
   EXPECT_FALSE(limited.question(plan, 0));
@@ -55,9 +55,23 @@ TEST(WriteAdmission, ABudgetAloneAsksNoPolicy) {
   EXPECT_EQ(limited.pay(next, begin), 0u) << "the first passage wrote nothing";
 }
 
+TEST(WriteAdmission, ABudgetMayChange) {
+  auto looks = std::make_shared<offers_again>(false);
+  write_admission store(tier_kind::remote, {}, nullptr, looks, begin);
+  EXPECT_FALSE(store.may_refuse());
+  store.set_budget({.bytes_per_second = physical}, begin);
+  EXPECT_TRUE(store.may_refuse());
+  auto plan = made(3);
+  EXPECT_EQ(store.pay(plan, begin), 2u);
+  store.set_budget({}, begin);
+  EXPECT_FALSE(store.may_refuse());
+  auto next = made(3);
+  EXPECT_EQ(store.pay(next, begin), 0u);
+}
+
 TEST(WriteAdmission, AsksThePolicyAboutWhatDoesNotFit) {
   auto looks = std::make_shared<offers_again>(false);
-  auto rule = admission({admission_rule::beats_victim, 0}, looks);
+  auto rule = admission({admission_rule::beats_victim, {}}, looks);
   EXPECT_TRUE(rule.may_refuse());
   EXPECT_TRUE(rule.asks_room());
   auto plan = made(2);
@@ -72,7 +86,7 @@ TEST(WriteAdmission, AsksThePolicyAboutWhatDoesNotFit) {
 }
 
 TEST(WriteAdmission, ARuleWithoutRoomAsksAboutEverything) {
-  auto rule = admission({admission_rule::seen_twice, 0});
+  auto rule = admission({admission_rule::seen_twice, {}});
   EXPECT_TRUE(rule.may_refuse());
   EXPECT_FALSE(rule.asks_room());
   auto plan = made(2);
@@ -92,11 +106,11 @@ TEST(WriteAdmission, ADeviceOutOfServiceTakesNothing) {
 
 TEST(WriteAdmission, LoadsLookAgainOnlyWhereSomethingMayHaveBeenRefused) {
   EXPECT_FALSE(write_admission::looks_of({}, true));
-  EXPECT_FALSE(write_admission::looks_of({admission_rule::seen_twice, 0}, false));
-  auto twice = write_admission::looks_of({admission_rule::seen_twice, 0}, true);
+  EXPECT_FALSE(write_admission::looks_of({admission_rule::seen_twice, {}}, false));
+  auto twice = write_admission::looks_of({admission_rule::seen_twice, {}}, true);
   ASSERT_TRUE(twice);
   EXPECT_TRUE(*twice) << "what is stored once is refused";
-  auto full = write_admission::looks_of({admission_rule::beats_victim, 0}, true);
+  auto full = write_admission::looks_of({admission_rule::beats_victim, {}}, true);
   ASSERT_TRUE(full);
   EXPECT_FALSE(*full) << "until the tier is full";
 }

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 struct WriteBudget : ::testing::Test {
   write_budget::time_point now{5h};
-  write_budget budget{24'000, now}; // 1,000 an hour
+  write_budget budget{{.bytes_per_day = 24'000}, now}; // 1,000 an hour
 };
 
 TEST_F(WriteBudget, AnHoursWorthMayGoAtOnce) {
@@ -59,8 +59,49 @@ TEST_F(WriteBudget, ADayTakesADaysWorthAndTheBucket) {
 }
 
 TEST_F(WriteBudget, ZeroIsNoLimit) {
-  write_budget none(0, now);
+  write_budget none({}, now);
   EXPECT_TRUE(none.take(UINT64_MAX, now));
+  EXPECT_TRUE(none.take(UINT64_MAX, now));
+  EXPECT_EQ(none.left(now), INT64_MAX);
+}
+
+TEST_F(WriteBudget, ASecondsWorthMayGoAtOnce) {
+  write_budget link({.bytes_per_second = 100}, now);
+  EXPECT_TRUE(link.take(100, now));
+  EXPECT_FALSE(link.take(1, now));
+  now += 250ms;
+  EXPECT_FALSE(link.take(26, now));
+  EXPECT_TRUE(link.take(25, now));
+  now += 1h;
+  EXPECT_EQ(link.left(now), 100) << "no more than a second's worth is saved";
+}
+
+TEST_F(WriteBudget, OfTwoRatesBothHaveToAllowIt) {
+  write_budget both({.bytes_per_day = 24'000, .bytes_per_second = 100}, now);
+  EXPECT_FALSE(both.take(101, now) && both.take(1, now)) << "the second's is used up";
+  write_budget slow({.bytes_per_day = 24'000, .bytes_per_second = 900}, now);
+  EXPECT_TRUE(slow.take(900, now));
+  now += 1s;
+  EXPECT_FALSE(slow.take(900, now)) << "the hour's has 100 left";
+  EXPECT_TRUE(slow.take(100, now));
+  EXPECT_TRUE(slow.left(now) < 1);
+  slow.give_back(50);
+  EXPECT_EQ(slow.left(now), 50);
+}
+
+TEST_F(WriteBudget, ARateThatChangesBeginsWithAFullBucket) {
+  write_budget changing({.bytes_per_day = 24'000}, now);
+  EXPECT_TRUE(changing.take(900, now));
+  changing.set({.bytes_per_day = 24'000}, now);
+  EXPECT_EQ(changing.left(now), 100) << "the same rate goes on";
+  changing.set({.bytes_per_day = 24'000, .bytes_per_second = 50}, now);
+  EXPECT_EQ(changing.left(now), 50);
+  changing.set({.bytes_per_day = 48'000, .bytes_per_second = 50}, now);
+  EXPECT_TRUE(changing.take(50, now));
+  changing.set({.bytes_per_day = 48'000}, now);
+  EXPECT_EQ(changing.left(now), 1'950);
+  changing.set({}, now);
+  EXPECT_TRUE(changing.take(1'000'000, now));
 }
 
 } // namespace

@@ -115,7 +115,7 @@ TEST_F(WritePlan, EverythingIsAdmittedIfAsManyAreAsWereAsked) {
 
 TEST_F(WritePlan, PaysUntilTheBudgetIsUsedUp) {
   write_budget::time_point now{};
-  write_budget budget(24 * 2 * physical, now); // two objects an hour
+  write_budget budget({.bytes_per_day = 24 * 2 * physical}, now); // two objects an hour
   auto plan = make(4, {0});
   EXPECT_EQ(plan.pay(budget, now), 1u);
   EXPECT_EQ(plan.take_refused(), plan.names_of({3}));
@@ -125,7 +125,7 @@ TEST_F(WritePlan, PaysUntilTheBudgetIsUsedUp) {
 
 TEST_F(WritePlan, ReturnsTheBytesOfObjectsWithoutSpace) {
   write_budget::time_point now{};
-  write_budget budget(24 * 4 * physical, now);
+  write_budget budget({.bytes_per_day = 24 * 4 * physical}, now);
   auto plan = make(2);
   EXPECT_EQ(plan.pay(budget, now), 0u);
   passage pass(journey(plan));

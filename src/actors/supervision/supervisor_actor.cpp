@@ -8,6 +8,7 @@
 #include "runtime/io_port.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 
 namespace terrace::actors {
@@ -211,6 +212,14 @@ void on_credentials(supervisor_pointer self, const remote::all_credentials_notic
       self->send(tier->store, remote::new_credentials_notice{*notice.of_groups[i]});
 }
 
+void on_remote_budgets(supervisor_pointer self, const remote_budgets_notice& notice) {
+  auto& state = self->state;
+  assert(notice.of_groups.size() == state.with.groups.size());
+  for (size_t i = 0; i < state.groups.size(); ++i) // fewer if the start has failed
+    if (const tier_handle* tier = state.groups[i]->tier(tier_kind::remote); tier != nullptr)
+      self->send(tier->write_through, write_budget_notice{notice.of_groups[i]});
+}
+
 void on_resize(supervisor_pointer self, const resize_groups& wanted) {
   const auto& memories = self->state.memories;
   for (size_t i = 0; i < wanted.host_bytes.size() && i < memories.size(); ++i)
@@ -240,6 +249,7 @@ supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_ar
       [self](const policies_notice& notice) { on_policies(self, notice); },
       [self](const quotas_notice& notice) { on_quotas(self, notice); },
       [self](const resize_groups& wanted) { on_resize(self, wanted); },
+      [self](const remote_budgets_notice& notice) { on_remote_budgets(self, notice); },
       [self](const remote::all_credentials_notice& notice) { on_credentials(self, notice); },
       [self](drain_notice) { on_drain(self); },
       [self](const runtime::io_done& done) { on_io_done(self, done); },

@@ -54,7 +54,7 @@ void refuse(write_through_pointer self, write_plan& plan, refusal_reason why, ui
       with.log->departures().add_refusal(name, with.to.kind, why);
 }
 
-/// Leaves what the tier lacks, what is admitted and what the daily budget allows.
+/// Leaves what the tier lacks, what is admitted and what the budget allows.
 task<error> admit(write_through_pointer self, write_plan& plan) {
   const auto& with = self->state.with;
   auto question = plan.probe();
@@ -306,6 +306,9 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
       [self](const runtime::io_done&) { on_waited(self); },
       [self](const tier_joined_notice& notice) { self->state.onward.push_back(notice.tier->write_through); },
       [self](sweep_notice) { self->state.credits->sweep(); },
+      [self](const write_budget_notice& notice) {
+        self->state.admission->set_budget(notice.rates, clock::now());
+      },
       [self](check_writes_request) {
         return check_writes_answer{{}, self->state.line->idle() && self->state.passages.empty()};
       },

@@ -18,7 +18,7 @@
 // what may wait or somebody waits for credit (transfer/write_queue.hpp).
 //
 // A chunk that is already on disk is not written again. Others must be admitted: by the policy if the rule is
-// not `always`, then by the daily byte budget. Objects are in chain order; after one that is rejected the
+// not `always`, then by the budget of bytes. Objects are in chain order; after one that is rejected the
 // rest is rejected as well, because lookups would not find it on disk alone.
 #pragma once
 

@@ -192,7 +192,7 @@ TEST_F(TierDemotion, AtTheEndOfItsTimeTheRestIsLost) {
 TEST_F(TierDemotion, WhatARuleDoesNotAdmitIsLost) {
   TearDown();
   folder.clear();
-  begin(demotion_mode::write_back, {admission_rule::seen_twice, 0});
+  begin(demotion_mode::write_back, {admission_rule::seen_twice, {}});
   store(0, 8);
   EXPECT_EQ(store(100, 4).stored_chunks, 4u);
   EXPECT_EQ(present(disk_tier(), 0, 8), 0u);

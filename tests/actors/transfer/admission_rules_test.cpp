@@ -92,7 +92,7 @@ TEST_F(DiskAdmission, WhatIsWrittenOnceIsNotOfferedAgain) {
 }
 
 TEST_F(DiskAdmission, ABudgetOfBytesEndsWritingAndKeepsPrefixesWhole) {
-  begin({.bytes_per_day = 24 * 2 * physical}); // two objects at once
+  begin({.budget = {.bytes_per_day = 24 * 2 * physical}}); // two objects at once
   EXPECT_EQ(store(0, 4).stored_chunks, 4u);
   EXPECT_EQ(on_disk(0, 2), 2u);
   EXPECT_EQ(on_disk(2, 2), 0u);
@@ -105,7 +105,7 @@ TEST_F(DiskAdmission, ABudgetOfBytesEndsWritingAndKeepsPrefixesWhole) {
 }
 
 TEST_F(DiskAdmission, WhatIsOnDiskCostsNothingOfTheBudget) {
-  begin({.bytes_per_day = 24 * 4 * physical});
+  begin({.budget = {.bytes_per_day = 24 * 4 * physical}});
   store(0, 2);
   for (int i = 0; i < 5; ++i) {
     forget_host(0, 2);
