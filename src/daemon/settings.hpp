@@ -97,8 +97,8 @@ struct redis_options {
 struct remote_options {
   /// At least: it answers later than a server with its values in memory.
   static constexpr std::chrono::milliseconds lookup_budget_of_bulk{50};
-  /// Values of `demotion`. At its end a daemon would write down for nobody what `write_back` had not written yet.
-  static constexpr std::array<std::string_view, 2> demotions{"selective", "write_through"};
+  /// Values of `demotion`. One that is never written to has nothing that it could share.
+  static constexpr std::array<std::string_view, 3> demotions{"selective", "write_through", "write_back"};
 
 #define REMOTE_OPTION TERRACE_OPTION_MEMBER
 #include "daemon/options.def"

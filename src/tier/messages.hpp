@@ -291,6 +291,7 @@ struct write_down_request {
 struct write_down_answer {
   error failure;
   bool complete = true; ///< false: there was no time for all
+  demotion_counts done{};
 };
 
 // ---- a tier and its allocator ----

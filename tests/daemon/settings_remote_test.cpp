@@ -127,7 +127,7 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {at + "compress = 1\n", "compress"},
       {"[[remote]]\naddress = \"plugin://fs?path=/a\"\nrealm_key_file = \"/k\"\ncompress = true\n",
        "let the plugin compress what it keeps"},
-      {at + "demotion = \"write_back\"\n", "one of selective, write_through"},
+      {at + "demotion = \"off\"\n", "one of selective, write_through, write_back"},
       {at + "lifetime = \"1s\"\n", "lifetime"},
       {at + "write_budget = \"200MiB\"\n",
        "remote[0].write_budget is \"200MiB\", which has neither \"/s\" nor \"/day\" behind a size"},

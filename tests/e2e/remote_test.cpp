@@ -149,9 +149,10 @@ TEST_F(RemoteTier, WritesNoMoreThanItsBudget) {
         "terrace_tier_refused_total{group=\"default\",tier=\"remote\",reason=\"endurance\"}");
   };
   ASSERT_TRUE(eventually([&] { return refused() > 0; }));
-  EXPECT_EQ(client_->lookup(chain, false, on_remote).found_chunks,
-            chain.size() - static_cast<size_t>(refused()))
-      << "the begin of the chain";
+  EXPECT_TRUE(eventually([&] {
+    return client_->lookup(chain, false, on_remote).found_chunks ==
+           chain.size() - static_cast<size_t>(refused());
+  })) << "the begin of the chain";
   EXPECT_EQ(client_->lookup(chain).found_chunks, chain.size()) << "and all of it is in host memory";
   daemon_->configure(with(""));
   daemon_->signal(SIGHUP);
@@ -160,6 +161,103 @@ TEST_F(RemoteTier, WritesNoMoreThanItsBudget) {
     EXPECT_EQ(client_->load_and_check(chain), chain.size());
     return client_->lookup(chain, false, on_remote).found_chunks == chain.size();
   })) << "what is used again is written now";
+}
+
+const std::string write_back = "demotion = \"write_back\"\n";
+
+TEST_F(RemoteTier, WhatIsWrittenBackIsFoundByAnotherMachine) {
+  start_store();
+  remote_machine a({.more = section(write_back)}), b({.more = section(write_back)});
+  a.await_store();
+  b.await_store();
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(a.client->store(chain), 4U);
+  EXPECT_EQ(a.client->load_and_check(chain), 4U);
+  EXPECT_EQ(a.found(chain, on_remote), 0U) << "it is in host memory";
+  a.leave_host(chain);
+  EXPECT_EQ(b.found(chain), 4U) << "the eviction has waited until it was written";
+  EXPECT_EQ(b.client->load_and_check(chain), 4U);
+  EXPECT_EQ(a.client->load_and_check(chain), 4U);
+}
+
+TEST_F(RemoteTier, AnOrderlyEndWritesBackWhatHostMemoryHas) {
+  start_store();
+  remote_machine b({.more = section(write_back)});
+  b.await_store();
+  auto chain = chain_of(1, 8);
+  {
+    remote_machine a({.more = section(write_back)});
+    a.await_store();
+    EXPECT_EQ(a.client->store(chain), chain.size());
+    EXPECT_EQ(b.found(chain), 0U);
+    a.client.reset();
+    EXPECT_EQ(a.daemon.terminate(), 0);
+    EXPECT_FALSE(a.daemon.has_logged("were not written")) << a.daemon.log();
+  }
+  EXPECT_TRUE(b.finds_all(chain));
+  EXPECT_EQ(b.client->load_and_check(chain), chain.size());
+}
+
+TEST_F(RemoteTier, WithoutAStoreWhatWouldBeWrittenBackIsDropped) {
+  start_store();
+  const uint16_t port = test::free_port();
+  start_daemon({.metrics = "127.0.0.1:" + std::to_string(port), .more = section(write_back)});
+  store_.reset();
+  ASSERT_TRUE(daemon_->await_log("is out of service"));
+  const auto rounds = 2 * remote_host_memory / (4 * object_bytes);
+  for (uint64_t seed = 1; seed <= rounds; ++seed)
+    EXPECT_EQ(client_->store(chain_of(seed, 4)), 4U) << "no eviction waits";
+  EXPECT_GT(test::number_behind(
+                test::scrape(port),
+                "terrace_tier_demotions_failed_total{group=\"default\",tier=\"host\",reason=\"degraded\"}"),
+            0);
+  auto last = chain_of(rounds, 4);
+  EXPECT_EQ(client_->load_and_check(last), 4U);
+  std::filesystem::remove(folder_ / "redis.sock");
+  start_store();
+  ASSERT_TRUE(daemon_->await_log("is in service again"));
+  leave_host(last);
+  EXPECT_EQ(client_->load_and_check(last), 4U) << "written when it was evicted";
+  store_.reset();
+  client_.reset();
+  EXPECT_EQ(daemon_->terminate(), 0);
+  EXPECT_TRUE(daemon_->has_logged("objects in host memory were not written to a tier below: "
+                                  "its device was out of service"))
+      << daemon_->log();
+}
+
+TEST_F(RemoteTier, AStoreThatStandsStillStopsNoEvictionThatWritesBack) {
+  start_store();
+  start_daemon({.more = section(write_back, "30ms")});
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(client_->store(chain), 4U);
+  leave_host(chain);
+  ASSERT_TRUE(test::suspend(store_->pid()));
+  const auto rounds = 2 * remote_host_memory / (4 * object_bytes);
+  for (uint64_t seed = 1'000; seed < 1'000 + rounds; ++seed)
+    EXPECT_EQ(client_->store(chain_of(seed, 4)), 4U);
+  EXPECT_TRUE(daemon_->await_log("it does not answer"));
+  ::kill(store_->pid(), SIGCONT);
+  ASSERT_TRUE(daemon_->await_log("is in service again"));
+  EXPECT_TRUE(eventually([&] { return client_->load_and_check(chain) == 4U; })) << "it still has them";
+}
+
+TEST_F(RemoteTier, WritesBackWhatTheDiskGetsAtItsSecondUse) {
+  start_store();
+  start_daemon({.disk_bytes = 128 * mebibyte,
+                .disk = "admission = \"always\"\ndemotion = \"selective\"\n",
+                .more = section(write_back)});
+  ASSERT_TRUE(daemon_->await_log("joined"));
+  auto once = chain_of(1, 4), twice = chain_of(2, 4);
+  EXPECT_EQ(client_->store(once), 4U);
+  EXPECT_EQ(client_->store(twice), 4U);
+  EXPECT_EQ(client_->load_and_check(twice), 4U);
+  leave_host(once);
+  EXPECT_EQ(client_->lookup(twice, false, on_host).found_chunks, 0U);
+  EXPECT_EQ(client_->lookup(once, false, on_disk).found_chunks, 0U);
+  EXPECT_EQ(client_->lookup(twice, false, on_disk).found_chunks, 4U);
+  EXPECT_EQ(client_->lookup(once, false, on_remote).found_chunks, 4U);
+  EXPECT_EQ(client_->lookup(twice, false, on_remote).found_chunks, 4U);
 }
 
 TEST_F(RemoteTier, KeepsNoMoreInMindThanItMay) {

@@ -89,7 +89,7 @@ void daemon_run::draw_store() {
   remote.group = with.listen[static_cast<size_t>(group - world_.isolated.begin())].group;
   remote.realm_key_file = write_secret(folder_.path() + "/realm", realm_key);
   remote.encrypt = encrypts;
-  remote.demotion = std::string(remote_options::demotions[random.below(2)]);
+  remote.demotion = std::string(remote_options::demotions[random.below(remote_options::demotions.size())]);
   remote.lookup_budget = std::chrono::milliseconds(random.between(1, random.coin() ? 3 : 60));
   remote.lifetime = std::chrono::minutes(random.coin() ? 1 : 60);
   store_habits habits = store_habits::draw(random);

@@ -77,7 +77,8 @@ void remote_store::on_guided(const remote::finished_command& told) {
     if (std::ranges::none_of(ranges, [](const remote::slot_range& range) {
           return remote::parse_store_address(range.primary).has_value();
         }))
-      return leave_guide("it names no node by a host and a port: set cluster-preferred-endpoint-type to ip or hostname");
+      return leave_guide(
+          "it names no node by a host and a port: set cluster-preferred-endpoint-type to ip or hostname");
     slots_ = remote::slot_map(ranges);
     return leave_guide({});
   }

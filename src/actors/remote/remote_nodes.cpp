@@ -200,9 +200,8 @@ void remote_store::on_link_ready(node& of) {
   if (server.in_cluster() && !in_cluster()) {
     of.refused = true;
     return close(
-        of,
-        "it is a node of a cluster: write cluster:// and the addresses of some of its nodes, such as "
-        "cluster://10.0.0.7:6379,10.0.0.8:6379, as address");
+        of, "it is a node of a cluster: write cluster:// and the addresses of some of its nodes, such as "
+            "cluster://10.0.0.7:6379,10.0.0.8:6379, as address");
   }
   of.told = server.can_track();
   if (!of.told)

@@ -190,7 +190,8 @@ class store_inspector {
     task_event there;
     now_ = &to;
     if (!to.address.is_place() && !to.address.is_bulk()) {
-      failure_ = in_cluster() ? "the cluster names it by no host and port: set cluster-preferred-endpoint-type to ip or hostname"
+      failure_ = in_cluster() ? "the cluster names it by no host and port: set "
+                                "cluster-preferred-endpoint-type to ip or hostname"
                               : "no sentinel has told where the server is";
       co_return;
     }

@@ -73,6 +73,18 @@ void settle_below(supervisor_pointer self, const trust_group& group) {
       settle_tier(self, tier);
 }
 
+void warn_of_losses(supervisor_pointer self, const std::string& group, std::string_view tier,
+                    const write_down_answer& answer) {
+  if (!answer.complete)
+    self->state.with.warn(group + "not everything in " + std::string(tier) +
+                          " was written to the tiers below within daemon.shutdown_grace; the rest is lost");
+  for (size_t why = 0; why < refusal_reasons; ++why)
+    if (const uint64_t lost = answer.done.lost[why]; lost != 0)
+      self->state.with.warn(
+          group + std::to_string(lost) + " objects in " + std::string(tier) +
+          " were not written to a tier below: " + std::string(long_name(static_cast<refusal_reason>(why))));
+}
+
 /// Writes down what only these tiers have, fastest tier first; then the writers below finish.
 void write_down(supervisor_pointer self, const std::shared_ptr<trust_group>& group,
                 std::vector<const tier_handle*> left, std::chrono::steady_clock::time_point until) {
@@ -89,9 +101,7 @@ void write_down(supervisor_pointer self, const std::shared_ptr<trust_group>& gro
   self->request(tier.tier, caf::infinite, write_down_request{until})
       .then(
           [self, group, kind = tier.kind, next](const write_down_answer& answer) {
-            if (!answer.complete)
-              self->state.with.warn("group " + group->name + ": not everything in " + long_name(kind) +
-                                    " was written to disk within daemon.shutdown_grace; the rest is lost");
+            warn_of_losses(self, "group " + group->name + ": ", long_name(kind), answer);
             next();
           },
           [next](const caf::error&) { next(); });
@@ -186,7 +196,7 @@ void on_grace_over(supervisor_pointer self, uint64_t tag) {
   auto& state = self->state;
   if (tag == settle_tag && state.order.cut_short(phase::settling)) {
     state.with.warn(
-        "the disk tier did not finish within daemon.shutdown_grace: objects stored last may be missing "
+        "the tiers below did not finish within daemon.shutdown_grace: objects stored last may be missing "
         "after the restart");
     go_on(self);
   }

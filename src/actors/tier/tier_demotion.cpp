@@ -155,14 +155,19 @@ std::vector<object_id> used_twice(tier_pointer self, std::vector<object_id> ids,
 /// Before objects leave, writes all of them to the tiers below that get evicted objects. Tiers that get
 /// objects at their second use are sent those that were used, because they may have lost them since (decision
 /// 088). Returns false if nothing is sent.
-bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demotion over) {
-  auto& state = self->state;
-  auto to = state.below.with(demotion_mode::write_back);
-  if (to.empty()) {
-    to = state.below.with(demotion_mode::selective);
-    ids = used_twice(self, std::move(ids), to);
-  }
-  return !to.empty() && !ids.empty() && write_objects(self, ids, to, demotion_turn::first, std::move(over));
+bool write_what_leaves(tier_pointer self, const std::vector<object_id>& ids, std::function<void()> over) {
+  const auto& below = self->state.below;
+  auto left = std::make_shared<size_t>(0);
+  auto ended = [left, over = std::move(over)](const demotion&) {
+    if (--*left == 0)
+      over();
+  };
+  if (auto to = below.with(demotion_mode::write_back); !to.empty())
+    *left += write_objects(self, ids, to, demotion_turn::first, ended) ? 1 : 0;
+  if (auto to = below.with(demotion_mode::selective); !to.empty())
+    if (auto used = used_twice(self, ids, to); !used.empty())
+      *left += write_objects(self, used, to, demotion_turn::first, ended) ? 1 : 0;
+  return *left != 0;
 }
 
 // ---- at the end ----
@@ -173,23 +178,27 @@ struct write_down_walk {
   uint32_t next = 0; ///< index of the next slot
   write_down_request limits;
   answer<write_down_answer> reply;
+  demotion_counts tally{};
 };
 
 void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& walk) {
   auto to = self->state.below.with(demotion_mode::write_back);
   while (!to.empty()) {
     if (demotion_clock::now() >= walk->limits.until) {
-      walk->reply.deliver({{}, false});
+      walk->reply.deliver({{}, false, walk->tally});
       return;
     }
     auto ids = self->state.objects().departures().published_from(walk->next, written_down_together);
     if (ids.empty())
       break;
-    auto next = [self, walk](const demotion&) { write_more_down(self, walk); };
+    auto next = [self, walk](const demotion& ended) {
+      walk->tally.add(ended.tally());
+      write_more_down(self, walk);
+    };
     if (write_objects(self, ids, to, demotion_turn::first, next))
       return;
   }
-  walk->reply.deliver({});
+  walk->reply.deliver({{}, true, walk->tally});
 }
 
 } // namespace
@@ -216,7 +225,7 @@ bool bring_victims_down(tier_pointer self, std::function<void()> over) {
   auto ids = state.changes.begin_demotion();
   std::reverse(ids.begin(), ids.end()); // the end of a chain is the first victim
   auto since = demotion_clock::now();
-  return write_what_leaves(self, std::move(ids), [self, since, over = std::move(over)](const demotion&) {
+  return write_what_leaves(self, ids, [self, since, over = std::move(over)] {
     self->state.probe->waited_for_demotion(demotion_clock::now() - since);
     over();
   });
@@ -232,7 +241,7 @@ void bring_down_due(tier_pointer self) {
   auto leaving = state.objects().departures().take_leaving();
   if (leaving.empty())
     return;
-  auto leave = [self, leaving](const demotion&) { self->state.objects().departures().leave_now(leaving); };
+  auto leave = [self, leaving] { self->state.objects().departures().leave_now(leaving); };
   if (!write_what_leaves(self, leaving, leave))
     state.objects().departures().leave_now(leaving);
 }
