@@ -82,7 +82,7 @@ void warn_of_losses(supervisor_pointer self, const std::string& group, std::stri
     if (const uint64_t lost = answer.done.lost[why]; lost != 0)
       self->state.with.warn(
           group + std::to_string(lost) + " objects in " + std::string(tier) +
-          " were not written to a tier below: " + std::string(long_name(static_cast<refusal_reason>(why))));
+          " were not written to a tier below: " + std::string(described(static_cast<refusal_reason>(why))));
 }
 
 /// Writes down what only these tiers have, fastest tier first; then the writers below finish.
