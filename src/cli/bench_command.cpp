@@ -6,6 +6,7 @@
 #include "cli/json.hpp"
 #include "cli/self_measure.hpp"
 #include "cli/table.hpp"
+#include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -53,7 +54,7 @@ class bench_command final : public command {
     else
       print(*result, to);
     if (result->wrong_bytes != 0)
-      return failed(fmt::format("{} bytes were wrong", result->wrong_bytes));
+      return failed("wrong: " + format_counted(result->wrong_bytes, "byte"));
     return exit_code::ok;
   }
 
@@ -78,12 +79,12 @@ class bench_command final : public command {
 
   void print(const measured& m, console& to) const {
     auto time = [](uint64_t ns) { return format_duration(static_cast<double>(ns)); };
-    to.print("{}",
-             format_facts(
-                 {{"lookup", fmt::format("p50 {}, p90 {}, p99 {}, max {} ({} digests, 1 client)",
-                                         time(m.lookup_ns.p50), time(m.lookup_ns.p90), time(m.lookup_ns.p99),
-                                         time(m.lookup_ns.max), options_.digests)}}));
-    table copies({{fmt::format("{} objects of {}", options_.objects, readable_bytes(options_.object_bytes)),
+    to.print("{}", format_facts({{"lookup", fmt::format("p50 {}, p90 {}, p99 {}, max {} ({}, 1 client)",
+                                                        time(m.lookup_ns.p50), time(m.lookup_ns.p90),
+                                                        time(m.lookup_ns.p99), time(m.lookup_ns.max),
+                                                        format_counted(options_.digests, "digest"))}}));
+    table copies({{fmt::format("{} of {}", format_counted(options_.objects, "object"),
+                               readable_bytes(options_.object_bytes)),
                    align::left},
                   {"rate"},
                   {"of memcpy"}});
@@ -97,7 +98,7 @@ class bench_command final : public command {
     add(fmt::format("load by the daemon, depth {}", options_.depth), m.daemon_load_bytes_per_second, all);
     if (m.mapped_load_bytes_per_second)
       add("load under a lease", *m.mapped_load_bytes_per_second, alone);
-    add(fmt::format("memcpy, {} threads", m.memcpy_threads), all, all);
+    add("memcpy, " + format_counted(m.memcpy_threads, "thread"), all, all);
     add("memcpy, one thread", alone, alone);
     to.print("\n{}\n  wrong bytes  {}\n", copies.to_string(), format_count(m.wrong_bytes));
   }

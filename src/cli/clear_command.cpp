@@ -144,7 +144,7 @@ class move_command final : public command {
                       {"held", share(done->held)},
                       {"failed", share(done->failed)}});
     else
-      to.print("{}", format_facts({{"requested", format_count(done->requested_chunks) + " chunks"},
+      to.print("{}", format_facts({{"requested", format_counted(done->requested_chunks, "chunk")},
                                    {"moved", text(done->moved)},
                                    {"already there", text(done->present)},
                                    {"not found", text(done->missing)},
@@ -156,7 +156,7 @@ class move_command final : public command {
  private:
   static json share(const client::move_share& one) { return {{"chunks", one.chunks}, {"bytes", one.bytes}}; }
   static std::string text(const client::move_share& one) {
-    return format_count(one.chunks) + " chunks, " + readable_bytes(one.bytes);
+    return format_counted(one.chunks, "chunk") + ", " + readable_bytes(one.bytes);
   }
 
   std::string to_;
@@ -204,8 +204,8 @@ class pin_command final : public command {
     else if (done->pinned_chunks == 0)
       to.print("nothing of the prompt is cached, so nothing is pinned\n");
     else
-      to.print("{} of {} chunks are pinned: {} tokens, {}\n", format_count(done->pinned_chunks),
-               format_count(done->requested_chunks), format_count(done->tokens), readable_bytes(done->bytes));
+      to.print("pinned {}: {}, {}\n", format_part(done->pinned_chunks, done->requested_chunks, "chunk"),
+               format_counted(done->tokens, "token"), readable_bytes(done->bytes));
     return exit_code::ok;
   }
 

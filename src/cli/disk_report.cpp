@@ -47,9 +47,10 @@ std::string describe_checkpoint(const inspected_checkpoint& checkpoint) {
     return checkpoint.problem;
   if (!checkpoint.header)
     return "none yet";
-  return fmt::format("number {}: {} records in {} blocks, covers the journal up to block {}",
-                     checkpoint.header->number, format_count(checkpoint.header->records),
-                     format_count(checkpoint.header->image_blocks), checkpoint.header->journal_sequence);
+  return fmt::format("number {}: {} in {}, covers the journal up to block {}", checkpoint.header->number,
+                     format_counted(checkpoint.header->records, "record"),
+                     format_counted(checkpoint.header->image_blocks, "block"),
+                     checkpoint.header->journal_sequence);
 }
 
 std::string describe_superblocks(const volume_inspection& is) {
@@ -68,9 +69,9 @@ std::string format_layout(const volume_inspection& is) {
   const volume_layout& layout = is.block.layout;
   uint64_t live = is.journal_blocks_live();
   return format_facts({{"superblock", describe_superblocks(is)},
-                       {"journal", fmt::format("{}; {} of {} blocks in use ({}), next is block {}",
+                       {"journal", fmt::format("{}; {} in use ({}), next is block {}",
                                                describe_part(layout.journal_begin, layout.journal_bytes),
-                                               format_count(live), format_count(is.journal_blocks()),
+                                               format_part(live, is.journal_blocks(), "block"),
                                                format_ratio(portion(live, is.journal_blocks())),
                                                is.found.position.next_sequence)},
                        {"checkpoint 0", describe_part(layout.checkpoint_area(0), layout.checkpoint_bytes) +
@@ -83,21 +84,21 @@ std::string format_layout(const volume_inspection& is) {
 std::string format_problems(const volume_inspection& is) {
   const recovery_counts& counts = is.found.counts;
   std::string text;
-  auto add = [&](uint64_t count, const char* name) {
+  auto add = [&](uint64_t count, const char* noun, const char* state) {
     if (count != 0)
-      text += fmt::format("  {} {}\n", format_count(count), name);
+      text += fmt::format("  {} {}\n", format_counted(count, noun), state);
   };
   if (is.file_bytes < is.block.capacity_bytes)
     text += fmt::format("  the file has {} where {} were expected; `terrace disk resize` repairs it\n",
                         readable_bytes(is.file_bytes), readable_bytes(is.block.capacity_bytes));
-  add(counts.damaged_blocks, "blocks of the index are torn, corrupted or unreadable");
-  add(counts.missing_blocks, "blocks of the index are missing");
-  add(counts.damaged_records, "records of the index are inconsistent");
-  add(counts.forgotten, "objects were cleared");
-  add(counts.outside, "objects are beyond the end of the file");
-  add(counts.overlapping, "objects were overwritten by newer ones");
-  add(counts.unknown_space, "objects belong to an unknown space");
-  add(is.superseded, "objects also exist in a newer version");
+  add(counts.damaged_blocks, "block", "of the index torn, corrupted or unreadable");
+  add(counts.missing_blocks, "block", "of the index missing");
+  add(counts.damaged_records, "record", "of the index inconsistent");
+  add(counts.forgotten, "object", "cleared");
+  add(counts.outside, "object", "beyond the end of the file");
+  add(counts.overlapping, "object", "overwritten by newer ones");
+  add(counts.unknown_space, "object", "of an unknown space");
+  add(is.superseded, "object", "also there in a newer version");
   return text.empty() ? text : "\n" + text;
 }
 
@@ -131,8 +132,8 @@ std::string format_inspection(const std::string& path, const volume_inspection& 
        {"owner", fmt::format("group {} of {}", block.owner.group.empty() ? "-" : block.owner.group,
                              describe_machine(block, machine))},
        {"last opened", "by boot " + hex(block.boot.bytes)},
-       {"epoch", fmt::format("{}; objects before epoch {} are forgotten, later ones in {} spaces",
-                             block.epoch, block.forgotten_below, block.floors.size())},
+       {"epoch", fmt::format("{}; objects before epoch {} are forgotten, later ones in {}", block.epoch,
+                             block.forgotten_below, format_counted(block.floors.size(), "space"))},
        {"live objects",
         fmt::format("{}, {}; {} with headers and padding, {} of the arena", format_count(all.objects),
                     readable_bytes(all.payload_bytes), readable_bytes(all.physical_bytes),

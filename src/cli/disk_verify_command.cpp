@@ -143,16 +143,16 @@ std::string format_scrub(const std::string& path, const volume_inspection& is, c
   std::string text = format_facts(
       {{"volume", path},
        {scrubbed.interrupted ? "interrupted" : "verified",
-        fmt::format("{} of {}, {} in {}, {}", format_count(scrubbed.checked()),
-                    format_counted(is.found.objects.size(), "object"), readable_bytes(scrubbed.bytes_read),
-                    format_duration(scrubbed.seconds * 1e9), format_rate(rate))},
+        fmt::format("{}, {} in {}, {}", format_part(scrubbed.checked(), is.found.objects.size(), "object"),
+                    readable_bytes(scrubbed.bytes_read), format_duration(scrubbed.seconds * 1e9),
+                    format_rate(rate))},
        {"intact", count(stored_state::intact)},
        {"superseded", count(stored_state::superseded) + " whose extents were reused: misses, not damage"},
        {"damaged", count(stored_state::damaged)},
        {"unreadable", count(stored_state::unreadable)},
        {"metadata", is.problems() == 0
                         ? "sound"
-                        : format_count(is.problems()) + " problems (see terrace disk inspect)"}});
+                        : format_counted(is.problems(), "problem") + " (see terrace disk inspect)"}});
   table rows({{"state", align::left},
               {"space", align::left},
               {"pool"},

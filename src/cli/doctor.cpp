@@ -359,7 +359,7 @@ finding examine_gpu(const std::string& root) {
   }
   if (devices == 0)
     return good("GPU", "none; engines copy through host memory");
-  const std::string text = std::to_string(devices) + (devices == 1 ? " device" : " devices");
+  const std::string text = format_counted(devices, "device");
   if (closed != 0)
     return doubtful("GPU", text + ", of which this user may not open " + std::to_string(closed),
                     "give the daemon's user access to /dev/nvidia* (a group, or DeviceAllow= in systemd)");

@@ -6,6 +6,7 @@
 #include "cli/json.hpp"
 #include "cli/object_client.hpp"
 #include "cli/output_file.hpp"
+#include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -95,8 +96,8 @@ class get_command final : public command {
     if (!found)
       return request_failed(client.daemon(), "looking up the pieces", found.error());
     if (found->size() < pieces)
-      return failed(fmt::format("{}: only {} of {} pieces are still in the cache; store the file again",
-                                to_hex(key), found->size(), pieces));
+      return failed(fmt::format("{}: found {} in the cache; store the file again", to_hex(key),
+                                format_part(found->size(), pieces, "piece")));
     auto file = output_file::open(output_, to);
     if (!file)
       return tl::unexpected(file.error());
@@ -121,7 +122,7 @@ class get_command final : public command {
         return tl::unexpected(written.error());
       left -= body.size();
       first += count;
-      bar.advance(count, "pieces");
+      bar.advance(count, noun_for(pieces, "piece"));
     }
     if (hasher.finish() != key)
       return failed(fmt::format("{}: the delivered bytes have another SHA-256; {}", to_hex(key),
@@ -226,7 +227,7 @@ class put_command final : public command {
       sum.written += answer->written;
       sum.present += answer->present;
       first += count;
-      bar.advance(count, "pieces");
+      bar.advance(count, noun_for(pieces, "piece"));
     }
     return sum;
   }

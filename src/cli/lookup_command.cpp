@@ -86,13 +86,11 @@ class lookup_command final : public command {
 
   static void print(const client::lookup_result& found, const client::space& space,
                     std::chrono::nanoseconds took, console& to) {
-    to.print("{}", format_facts(
-                       {{"found",
-                         fmt::format("{} of {} chunks, {} tokens", format_count(found.found_chunks),
-                                     format_count(found.requested_chunks), format_count(found.found_tokens))},
-                        {"usable", format_count(found.usable_tokens) + " tokens"},
-                        {"space", to_hex(space.fingerprint)},
-                        {"took", format_duration(static_cast<double>(took.count()))}}));
+    to.print("{}", format_facts({{"found", format_part(found.found_chunks, found.requested_chunks, "chunk") +
+                                               ", " + format_counted(found.found_tokens, "token")},
+                                 {"usable", format_counted(found.usable_tokens, "token")},
+                                 {"space", to_hex(space.fingerprint)},
+                                 {"took", format_duration(static_cast<double>(took.count()))}}));
     if (found.tiers.empty())
       return;
     table runs({{"chunks", align::left}, {"tier", align::left}});
@@ -204,10 +202,10 @@ class explain_command final : public command {
     for (const digest& chunk : found->chunks)
       digests.insert(digests.end(), chunk.bytes.begin(), chunk.bytes.end());
     if (!daemon_.json)
-      to.print("lookup {} of client {}{}, {} ago, found {} of {} chunks then{}\n", found->number,
-               found->client, found->trace.empty() ? "" : " for " + printable(found->trace),
+      to.print("lookup {} of client {}{}, {} ago, found {} then{}\n", found->number, found->client,
+               found->trace.empty() ? "" : " for " + printable(found->trace),
                format_duration(static_cast<double>(found->age.count()) * 1e6),
-               format_count(found->found_chunks), format_count(found->chunks.size()),
+               format_part(found->found_chunks, found->chunks.size(), "chunk"),
                found->recompute_chunks == 0
                    ? ""
                    : fmt::format(", and left {} more to its engine", format_count(found->recompute_chunks)));
@@ -246,8 +244,7 @@ class explain_command final : public command {
       to.print("the prompt is shorter than a chunk; only whole chunks are cached\n");
       return;
     }
-    to.print("{} of {} chunks can be loaded\n", format_count(found.found_chunks),
-             format_count(found.requested_chunks));
+    to.print("{} can be loaded\n", format_part(found.found_chunks, found.requested_chunks, "chunk"));
     if (found.runs.empty())
       return;
     table rows(
@@ -263,7 +260,7 @@ class explain_command final : public command {
     }
     to.print("\n{}", rows.to_string());
     if (shown < found.requested_chunks)
-      to.print("\n  and {} chunks more\n", format_count(found.requested_chunks - shown));
+      to.print("\n  and {} more\n", format_counted(found.requested_chunks - shown, "chunk"));
     auto miss = std::find_if(found.runs.begin(), found.runs.end(),
                              [](const client::explained_chunks& run) { return run.state != "present"; });
     if (miss != found.runs.end() && !advice(miss->state).empty())

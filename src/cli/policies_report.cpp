@@ -41,12 +41,12 @@ std::string format_shadows(const client::policies_status& status) {
   uint64_t memory = 0;
   for (const client::shadow_policy& shadow : status.shadows)
     memory += shadow.bookkeeping_bytes;
-  std::string text =
-      fmt::format("\n{}\n  of {} requested by {} requests; the shadow policies use {}\n", ratios.to_string(),
-                  readable_bytes(any.asked_bytes), format_count(any.requests), readable_bytes(memory));
+  std::string text = fmt::format("\n{}\n  of {} requested by {}; the shadow policies use {}\n",
+                                 ratios.to_string(), readable_bytes(any.asked_bytes),
+                                 format_counted(any.requests, "request"), readable_bytes(memory));
   if (status.skipped_requests != 0)
-    text += fmt::format("  {} further requests were skipped because the shadow policies were busy\n",
-                        format_count(status.skipped_requests));
+    text += fmt::format("  {} skipped because the shadow policies were busy\n",
+                        format_counted(status.skipped_requests, "further request"));
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/replay_report.hpp"
 #include "cli/trace.hpp"
 #include "cli/trace_generator.hpp"
+#include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -111,7 +112,8 @@ class replay_command final : public command {
     {
       progress bar(to, "replay", loaded->requests.size());
       summary.counts = replay_trace(*loaded, targets, options_, stop, [&](const replay_counts& so_far) {
-        bar.advance(1, fmt::format("requests, {:.1f} % hits", so_far.hit_ratio() * 100));
+        bar.advance(1, fmt::format("{}, {:.1f} % hits", noun_for(loaded->requests.size(), "request"),
+                                   so_far.hit_ratio() * 100));
       });
     }
     summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -120,8 +122,8 @@ class replay_command final : public command {
     else
       to.print("{}", format_summary(summary));
     if (stop.requested())
-      return failed(fmt::format("interrupted after {} of {} requests", summary.counts.requests,
-                                loaded->requests.size()));
+      return failed("interrupted after " +
+                    format_part(summary.counts.requests, loaded->requests.size(), "request"));
     return judge(summary.counts, fail_open_ms_ > 0);
   }
 
@@ -157,10 +159,9 @@ class replay_command final : public command {
     if (counts.wrong_bytes != 0)
       return failed(fmt::format("{} wrong bytes; first: {}", counts.wrong_bytes, counts.first_wrong));
     if (counts.lost)
-      return tl::unexpected(
-          failure{exit_code::unreachable,
-                  fmt::format("the connection to the daemon was lost after {} requests; see its log",
-                              counts.requests)});
+      return tl::unexpected(failure{exit_code::unreachable,
+                                    fmt::format("the connection to the daemon was lost after {}; see its log",
+                                                format_counted(counts.requests, "request"))});
     if (!counts.sound(may_be_lost))
       return failed("some requests failed; the summary lists their errors");
     return exit_code::ok;

@@ -69,42 +69,42 @@ std::string format_summary(const replay_summary& s) {
   const replay_counts& c = s.counts;
   uint64_t moved = c.all_loaded_bytes() + c.stored_bytes;
   std::vector<std::pair<std::string, std::string>> facts{
-      {"requests", fmt::format("{} in {}, {} {}", format_count(c.requests), format_duration(s.seconds * 1e9),
-                               s.clients, s.clients == 1 ? "client" : "clients")},
-      {"input", fmt::format("{} tokens, {} in whole chunks of {}", format_count(c.input_tokens),
+      {"requests", fmt::format("{} in {}, {}", format_count(c.requests), format_duration(s.seconds * 1e9),
+                               format_counted(s.clients, "client"))},
+      {"input", fmt::format("{}, {} in whole chunks of {}", format_counted(c.input_tokens, "token"),
                             format_count(c.chunk_tokens), readable_bytes(s.object_bytes))},
       {"hit ratio", format_ratio(c.hit_ratio()) + " of the input tokens"},
       {"loaded",
        fmt::format("{}, {} while loading ({} mode)", readable_bytes(c.all_loaded_bytes()),
                    format_rate(per_second(c.all_loaded_bytes(), static_cast<double>(c.load_ns) / 1e9)),
                    s.mode)},
-      {"stored",
-       fmt::format("{}, {} while storing; {} chunks, {} already present", readable_bytes(c.stored_bytes),
-                   format_rate(per_second(c.stored_bytes, static_cast<double>(c.store_ns) / 1e9)),
-                   format_count(c.stored_chunks), format_count(c.present_chunks))},
+      {"stored", fmt::format("{}, {} while storing; {}, {} already present", readable_bytes(c.stored_bytes),
+                             format_rate(per_second(c.stored_bytes, static_cast<double>(c.store_ns) / 1e9)),
+                             format_counted(c.stored_chunks, "chunk"), format_count(c.present_chunks))},
       {"moved",
        fmt::format("{}, {} in total", readable_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
   if (c.sent_tokens != 0)
-    facts.emplace_back("sent", fmt::format("{} tokens, which the daemon hashed: {} of the whole chunks",
-                                           format_count(c.sent_tokens),
+    facts.emplace_back("sent", fmt::format("{}, which the daemon hashed: {} of the whole chunks",
+                                           format_counted(c.sent_tokens, "token"),
                                            format_ratio(share_of(c.sent_tokens, c.chunk_tokens))));
   if (c.recompute_chunks != 0)
-    facts.emplace_back("left out", format_count(c.recompute_chunks) +
-                                       " chunks are faster computed than read from their tier");
+    facts.emplace_back("left out", format_counted(c.recompute_chunks, "chunk") +
+                                       " that the client computes faster than the daemon reads");
   if (c.undelivered_chunks != 0)
     facts.emplace_back("undelivered",
-                       format_count(c.undelivered_chunks) + " chunks were found but not delivered");
+                       format_counted(c.undelivered_chunks, "chunk") + ", found but not delivered");
   if (c.late_ns_max != 0)
     facts.emplace_back("behind", format_duration(static_cast<double>(c.late_ns_max)) +
                                      " maximum delay behind the trace");
   if (c.ahead.requests != 0)
-    facts.emplace_back("prefetched",
-                       fmt::format("{} of {} chunks in {} prefetches, {} failed",
-                                   format_count(c.ahead.delivered), format_count(c.ahead.expected),
-                                   format_count(c.ahead.requests), format_count(c.ahead.failed)));
+    facts.emplace_back("prefetched", fmt::format("{} in {}, {} failed",
+                                                 format_part(c.ahead.delivered, c.ahead.expected, "chunk"),
+                                                 format_counted(c.ahead.requests, "request"),
+                                                 format_count(c.ahead.failed)));
   for (const auto& [code, of_code] : c.errors)
-    facts.emplace_back(fmt::format("error {}", to_string(code)),
-                       fmt::format("{} times, first: {}", format_count(of_code.count), of_code.first_text));
+    facts.emplace_back(
+        fmt::format("error {}", to_string(code)),
+        fmt::format("{}, first: {}", format_counted(of_code.count, "time"), of_code.first_text));
   facts.emplace_back("wrong bytes",
                      c.wrong_bytes == 0
                          ? "0"

@@ -19,10 +19,10 @@ const char* mode_text(client::session_mode mode) {
 
 std::string format_sessions(const client::sessions_status& all) {
   std::string text =
-      fmt::format("{} sessions with {} of the daemon's memory; {} ended because there were too many\n"
-                  "{} of them hold {} of host memory\n",
-                  format_count(all.count), readable_bytes(all.bytes), format_count(all.evicted),
-                  format_count(all.held), readable_bytes(all.held_bytes));
+      fmt::format("{} with {} of the daemon's memory; {} ended because there were too many\n"
+                  "{} of host memory held by {} of them\n",
+                  format_counted(all.count, "session"), readable_bytes(all.bytes), format_count(all.evicted),
+                  readable_bytes(all.held_bytes), format_count(all.held));
   if (all.sessions.empty())
     return text;
   table rows({{"session", align::left},

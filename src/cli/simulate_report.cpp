@@ -52,11 +52,11 @@ std::string cells_table(const simulate_summary& s, const std::string& title, boo
 
 std::string format_facts_of(const simulate_summary& s) {
   std::vector<std::pair<std::string, std::string>> facts{
-      {"trace", fmt::format("{}, {} requests, {} input tokens", s.trace, format_count(s.requests),
-                            format_count(s.input_tokens))},
-      {"chunks",
-       fmt::format("{} of {} tokens, {} distinct, {} each", format_count(s.accesses), s.chunk_tokens,
-                   format_count(s.distinct_chunks), readable_bytes(s.object_bytes))},
+      {"trace", fmt::format("{}, {}, {}", s.trace, format_counted(s.requests, "request"),
+                            format_counted(s.input_tokens, "input token"))},
+      {"chunks", fmt::format("{} of {}, {} distinct, {} each", format_count(s.accesses),
+                             format_counted(s.chunk_tokens, "token"), format_count(s.distinct_chunks),
+                             readable_bytes(s.object_bytes))},
       {"infinite cache",
        percent(s.hit_ratio(static_cast<double>(s.infinite_hits))) + " % of the input tokens hit"}};
   std::string host;
@@ -178,8 +178,9 @@ simulate::line_plot to_plot(const simulate_summary& s) {
   simulate::line_plot plot;
   plot.title = "Hit ratio over capacity";
   plot.subtitle =
-      fmt::format("{}: {} requests, {} distinct chunks of {} tokens{}", s.trace, format_count(s.requests),
-                  format_count(s.distinct_chunks), s.chunk_tokens, s.disk.empty() ? "" : "; disk: " + s.disk);
+      fmt::format("{}: {}, {} of {}{}", s.trace, format_counted(s.requests, "request"),
+                  format_counted(s.distinct_chunks, "distinct chunk"),
+                  format_counted(s.chunk_tokens, "token"), s.disk.empty() ? "" : "; disk: " + s.disk);
   plot.x_title = s.disk.empty() ? "capacity (logarithmic)" : "capacity of host memory (logarithmic)";
   plot.y_title = "hit tokens of all input tokens";
   simulate::line belady{"Belady", simulate::line_style::bound, {}};

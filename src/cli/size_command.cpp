@@ -97,8 +97,8 @@ class size_command final : public command {
   std::string layers(const model_size& model) const {
     std::string text = fmt::format("{} with all tokens", model.full_layers);
     if (model.window_layers != 0)
-      text += fmt::format(", {} with a window of {} tokens", model.window_layers,
-                          format_count(model.window_tokens));
+      text += fmt::format(", {} with a window of {}", model.window_layers,
+                          format_counted(model.window_tokens, "token"));
     if (model.state_layers != 0)
       text += fmt::format(", {} with a state, which is not counted", model.state_layers);
     if (model.other_layers != 0)
@@ -113,10 +113,10 @@ class size_command final : public command {
         {"layers", layers(model)},
         {"KV per token", readable_bytes(model.token_bytes())},
         {"tokens per GiB", format_count(tokens_per_gib(model))},
-        {fmt::format("{} tokens", format_count(tokens_)), readable_bytes(model.prompt_bytes(tokens_))}};
+        {format_counted(tokens_, "token"), readable_bytes(model.prompt_bytes(tokens_))}};
     if (users_ != 0) {
       lines.push_back(
-          {fmt::format("{} users", format_count(users_)),
+          {format_counted(users_, "user"),
            readable_bytes(static_cast<uint64_t>(all_bytes(model))) + ": host.bytes and disk.bytes together"});
       lines.push_back(
           {"read",

@@ -89,7 +89,7 @@ class trace_generate_command final : public command {
     if (json_)
       print_json(to, {{"file", output_}, {"requests", made->requests.size()}, {"seed", options_.seed}});
     else
-      to.print("{} requests written to {}\n", made->requests.size(), output_);
+      to.print("{} written to {}\n", format_counted(made->requests.size(), "request"), output_);
     return exit_code::ok;
   }
 
@@ -126,20 +126,20 @@ json describe(const trace_statistics& s) {
 }
 
 void print(const trace_statistics& s, console& to) {
-  to.print(
-      "{}",
-      format_facts({{"requests", format_count(s.requests)},
-                    {"conversations", format_count(s.conversations)},
-                    {"time span", format_duration(s.seconds * 1e9)},
-                    {"input", format_count(s.input_tokens) + " tokens"},
-                    {"output", format_count(s.output_tokens) + " tokens"},
-                    {"whole blocks", fmt::format("{} of {} tokens", format_count(s.blocks), s.block_tokens)},
-                    {"distinct blocks", format_count(s.distinct_blocks)},
-                    {"infinite cache", format_ratio(s.infinite_hit_ratio()) + " of the input tokens hit"},
-                    {"arrivals", fmt::format("dispersion {:.1f} (1: Poisson)", s.burstiness)}}));
+  to.print("{}", format_facts(
+                     {{"requests", format_count(s.requests)},
+                      {"conversations", format_count(s.conversations)},
+                      {"time span", format_duration(s.seconds * 1e9)},
+                      {"input", format_counted(s.input_tokens, "token")},
+                      {"output", format_counted(s.output_tokens, "token")},
+                      {"whole blocks", fmt::format("{} of {}", format_count(s.blocks),
+                                                   format_counted(s.block_tokens, "token"))},
+                      {"distinct blocks", format_count(s.distinct_blocks)},
+                      {"infinite cache", format_ratio(s.infinite_hit_ratio()) + " of the input tokens hit"},
+                      {"arrivals", fmt::format("dispersion {:.1f} (1: Poisson)", s.burstiness)}}));
   if (s.contradictions != 0)
-    to.print("  {} ids follow two different prefixes; a replay treats them as different blocks\n",
-             format_count(s.contradictions));
+    to.print("  {} behind two different prefixes, which a replay treats as different blocks\n",
+             format_counted(s.contradictions, "id"));
   table lengths({{"", align::left}, {"mean"}, {"p50"}, {"p90"}, {"p99"}, {"max"}});
   auto add = [&](const char* name, const percentiles& p) {
     lengths.add({name, fmt::format("{:.1f}", p.mean), format_count(p.p50), format_count(p.p90),
@@ -226,7 +226,7 @@ class trace_convert_command final : public command {
                       {"block_tokens", made->block_tokens},
                       {"assumed", made->assumed}});
     else if (is_file(output_)) {
-      to.print("{} requests written to {}{}\n", made->made.requests.size(), output_,
+      to.print("{} written to {}{}\n", format_counted(made->made.requests.size(), "request"), output_,
                needed.empty() ? "" : "; read it with " + needed);
       if (!made->assumed.empty())
         to.print("{}\n", made->assumed);

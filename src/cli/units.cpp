@@ -20,6 +20,8 @@ std::string format_rate(double rate) {
 }
 
 std::string format_duration(double ns) {
+  if (ns == 0) // most often an age in whole seconds
+    return "0 s";
   if (ns < 1e3)
     return fmt::format("{:.0f} ns", ns);
   if (ns < 1e6)
@@ -45,8 +47,14 @@ std::string format_count(uint64_t count) {
   return text;
 }
 
+std::string noun_for(uint64_t count, const std::string& noun) { return noun + (count == 1 ? "" : "s"); }
+
 std::string format_counted(uint64_t count, const std::string& noun) {
-  return format_count(count) + " " + noun + (count == 1 ? "" : "s");
+  return format_count(count) + " " + noun_for(count, noun);
+}
+
+std::string format_part(uint64_t part, uint64_t whole, const std::string& noun) {
+  return format_count(part) + " of " + format_counted(whole, noun);
 }
 
 std::string format_ratio(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }

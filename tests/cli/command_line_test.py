@@ -37,11 +37,13 @@ TRACE_LINE = '{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_id
 class CommandLine(unittest.TestCase):
     """One daemon for all tests of a class."""
 
+    configuration = CONFIGURATION
+
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="terrace-command-line-")))
         config = cls.folder / "terraced.toml"
-        config.write_text(CONFIGURATION)
+        config.write_text(cls.configuration)
         cls.daemon = Daemon(TERRACED, config, cls.folder)
         cls.addClassCleanup(cls.daemon.notify.close)
         cls.addClassCleanup(cls.daemon.stop)
@@ -430,6 +432,40 @@ SPACE = ["--model", "test", "--dtype", "u8", "--layout", "file", "--pool", "piec
          "--hash-block-tokens", "1", "--algorithm", "sha256"]
 
 
+class Counts(CommandLine):
+    configuration = ('[host]\nbytes = "64MiB"\n[disk]\nbytes = "16MiB"\n'
+                     '[shadow]\npolicies = ["lru"]\ncapacity_percents = [100]\n')
+    WRONG = re.compile(r"(?<![\w.,])1 (?!(?:us|ms|ns|is|has|was)\b)[a-z]+s\b")  # "1 objects"
+
+    def test_one_of_anything_is_not_a_plural(self):
+        (self.folder / "one.jsonl").write_text(TRACE_LINE)
+        (self.folder / "config.json").write_text(json.dumps({
+            "model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 64,
+            "hidden_size": 64, "torch_dtype": "bfloat16"}))
+        key = self.put("hello\n")
+        number = next(space["space"] for group in json.loads(self.terrace("status", "--json").stdout)["groups"]
+                      for space in group["open_spaces"] + group["idle_spaces"] if space["model"] == "terrace-files")
+        prompt = ["--space", number, "--digests", key]
+        volume = self.folder / "state/terrace.extents"
+        for words in (["put", "file"], ["status"], ["clients"], ["policies"], ["leases"], ["sessions"], ["quota"], ["lookup", *prompt],
+                      ["explain", *prompt], ["move", "--to", "disk", *prompt], ["pin", *prompt], ["leases"], ["unpin", *prompt],
+                      ["evict", *prompt], ["put", "file"], ["clear", "--space", number, "--yes"],
+                      ["trace", "info", "one.jsonl"], ["trace", "generate", "--requests", 1, "-o", "made.jsonl"],
+                      ["simulate", "one.jsonl", "--policies", "lru", "--capacity", "64MiB"],
+                      ["replay", "one.jsonl", "--clients", 1, "--bytes-per-token", 64],
+                      ["size", "config.json", "--tokens", 1, "--users", 1], ["bench", "--objects", 1, "--digests", 1],
+                      ["check"], ["top", "--count", 1]):
+            self.has_no_plural(words)
+        self.daemon.stop()
+        for words in (["disk", "inspect", volume], ["disk", "verify", volume]):
+            self.has_no_plural(words)
+
+    def has_no_plural(self, words):
+        done = self.terrace(*words)
+        self.assertEqual(done.returncode, OK, (words, done))
+        self.assertNotRegex(done.stdout + done.stderr, self.WRONG, words)
+
+
 class Spaces(CommandLine):
     def spaces(self):
         group = json.loads(self.terrace("status", "--json").stdout)["groups"][0]
@@ -462,7 +498,7 @@ class Spaces(CommandLine):
         prompt = ["--space", number, "--digests", key]
         found = json.loads(self.terrace("lookup", *prompt, "--json").stdout)
         self.assertEqual(found["found_chunks"], 1)
-        self.expect(self.terrace("pin", *prompt), OK, "1 of 1 chunks are pinned")
+        self.expect(self.terrace("pin", *prompt), OK, "pinned 1 of 1 chunk: ")
         self.expect(self.terrace("unpin", *prompt), OK, "is unpinned")
         self.expect(self.terrace("evict", *prompt), OK, "1 object,")
         self.put("to be cleared")

@@ -39,7 +39,7 @@ TEST(PoliciesReport, SaysWhatIsMissing) {
   auto status = example();
   status.skipped_requests = 3;
   status.shadows.front().asked_bytes = 0;
-  EXPECT_THAT(format_policies(status), HasSubstr("3 further requests were skipped"));
+  EXPECT_THAT(format_policies(status), HasSubstr("3 further requests skipped"));
   EXPECT_THAT(format_policies(status), ContainsRegex("lru +10.0 % +-"));
   status.shadows.clear();
   EXPECT_THAT(format_policies(status), HasSubstr("no shadow policies"));

@@ -44,7 +44,7 @@ TEST(ReplayReport, TellsWaitsAndPrefetches) {
   EXPECT_THAT(text, ContainsRegex("disk +2 +2.00 ms +4.00 ms +4.00 ms +6.00 ms"));
   EXPECT_THAT(text, Not(HasSubstr("prefetched")));
   s.counts.merge(prefetched{.requests = 3, .expected = 20, .delivered = 19, .failed = 1});
-  EXPECT_THAT(format_summary(s), HasSubstr("19 of 20 chunks in 3 prefetches, 1 failed"));
+  EXPECT_THAT(format_summary(s), HasSubstr("19 of 20 chunks in 3 requests, 1 failed"));
   json j = to_json(s);
   EXPECT_EQ(j["wait_ns"]["disk"]["sum"], 6'000'000);
   EXPECT_EQ(j["prefetch"]["delivered_chunks"], 19);

@@ -11,6 +11,7 @@ TEST(Units, RatesArePowersOf1000) {
 }
 
 TEST(Units, DurationsTakeTheUnitThatFits) {
+  EXPECT_EQ(format_duration(0), "0 s");
   EXPECT_EQ(format_duration(870), "870 ns");
   EXPECT_EQ(format_duration(47'900), "47.9 us");
   EXPECT_EQ(format_duration(3.42e6), "3.42 ms");
@@ -24,6 +25,14 @@ TEST(Units, CountsAreGrouped) {
   EXPECT_EQ(format_count(999), "999");
   EXPECT_EQ(format_count(12'031), "12,031");
   EXPECT_EQ(format_count(1'234'567), "1,234,567");
+}
+
+TEST(Units, OneOfAnythingIsNotAPlural) {
+  EXPECT_EQ(format_counted(1, "client"), "1 client");
+  EXPECT_EQ(format_counted(0, "client"), "0 clients");
+  EXPECT_EQ(format_counted(12'031, "client"), "12,031 clients");
+  EXPECT_EQ(format_part(1, 1, "chunk"), "1 of 1 chunk");
+  EXPECT_EQ(format_part(1, 2'000, "chunk"), "1 of 2,000 chunks");
 }
 
 TEST(Units, SizesAreReadWithAndWithoutUnit) {

@@ -407,7 +407,7 @@ TEST_F(HeldSession, IsListedByTheCommand) {
   turn(session, prompt_of(1, 4));
   auto listed = run({program("TERRACE"), "sessions", "--socket", daemon_->socket()});
   ASSERT_EQ(listed.exit_code, 0) << listed.err;
-  EXPECT_NE(listed.out.find("1 of them hold 4.02 MiB of host memory"), std::string::npos) << listed.out;
+  EXPECT_NE(listed.out.find("4.02 MiB of host memory held by 1 of them"), std::string::npos) << listed.out;
   EXPECT_NE(listed.out.find("held"), std::string::npos) << listed.out;
   auto json = run({program("TERRACE"), "sessions", "--json", "--socket", daemon_->socket()});
   EXPECT_NE(json.out.find("\"held_tokens\":64"), std::string::npos) << json.out;

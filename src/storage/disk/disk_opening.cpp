@@ -249,8 +249,9 @@ std::string names_of(const disk_paths& paths) {
 } // namespace
 
 std::string describe_opened(const opened_disk& disk) {
+  const uint64_t found = disk.objects->table().published();
   std::string text = readable_bytes(disk.paths->bytes()) + " in " + names_of(*disk.paths) + ", " +
-                     std::to_string(disk.objects->table().published()) + " objects found in " +
+                     std::to_string(found) + (found == 1 ? " object" : " objects") + " found in " +
                      std::to_string(static_cast<uint64_t>(disk.seconds * 1000)) + " ms";
   for (size_t i = 0; i < disk.paths->size(); ++i)
     if (const extent_file& file = *disk.paths->file(i); !file.direct())
