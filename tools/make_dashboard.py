@@ -56,6 +56,9 @@ ROWS = [
            rate("terrace_space_asked_tokens_total", "job") + " > 0)", "{{tier}}")]),
         ("Tokens that engines did not compute", "short",
          [(rate("terrace_space_hit_tokens_total", "space"), "{{space}}")]),
+        ("Seconds of computing saved in each second, less those of the loads", "short",
+         [(rate("terrace_computing_saved_seconds_total", "group") + " - " +
+           rate("terrace_computing_saved_load_seconds_total", "group"), "{{group}}")]),
         ("Loaded and stored", "Bps", [(rate("terrace_space_loaded_bytes_total", "group"), "loaded {{group}}"),
                                       (rate("terrace_space_stored_bytes_total", "group"), "stored {{group}}")]),
         ("Time of lookups and loads", "s",

@@ -193,6 +193,14 @@ void client_probe::collect(const labels& series, sample_sink& sink) const {
   to.count("terrace_late_reads_total",
            "Reads from a remote tier that took twice as long as estimated, and ended with what had come.",
            late_reads_);
+  auto time = [&](std::string_view name, std::string_view help, const counter& ns) {
+    sink.counter(name, help, series, static_cast<double>(ns.value()) * 1e-9);
+  };
+  time("terrace_computing_saved_seconds_total",
+       "Time in which clients that declare their speed would have computed what their loads delivered.",
+       spared_ns_);
+  time("terrace_computing_saved_load_seconds_total", "Time that these loads took until they were answered.",
+       spared_load_ns_);
   for (size_t why = 0; why < miss_reasons; ++why)
     sink.counter(
         "terrace_miss_tokens_total",

@@ -5,6 +5,7 @@
 #include "metrics/samples.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -104,6 +105,12 @@ class client_probe {
   void lease_shortened() noexcept { leases_shortened_.add(); } ///< a lease would have held too much
   void left_to_recompute(uint64_t tokens) noexcept;  ///< once per request: the client computes them faster
   void fell_behind() noexcept { late_reads_.add(); } ///< a read, which ended with what had come by then
+  /// Once per load of a client that declares its speed: the time in which it would have computed what it got, and the time until
+  /// the load was answered.
+  void spared(std::chrono::nanoseconds computing, std::chrono::nanoseconds loading) noexcept {
+    spared_ns_.add(static_cast<uint64_t>(computing.count()));
+    spared_load_ns_.add(static_cast<uint64_t>(loading.count()));
+  }
   /// Once per lookup under a lease that misses a part of its prefix: its tokens, and why the first chunk was missing.
   void missed(const std::string& group, std::string_view client, miss_reason why, uint64_t tokens) {
     missed_tokens_[static_cast<size_t>(why)].add(tokens);
@@ -136,6 +143,7 @@ class client_probe {
   counter checks_, check_differences_;
   gauge awaited_counters_;
   counter rings_;
+  counter spared_ns_, spared_load_ns_;
   counter recompute_requests_, recompute_tokens_, late_reads_, no_load_requests_, no_store_requests_;
   counter events_told_, subscribers_lost_;
   std::array<counter, miss_reasons> missed_tokens_;

@@ -187,7 +187,9 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_device_disk_bytes_total", // needs a GPU that reads disks: gpu_direct_disk_test.cpp
     "terrace_device_disk_failures_total",
     "terrace_device_disk_late_total",
-    "terrace_late_reads_total", // remote_slow_link_test.cpp
+    "terrace_late_reads_total",              // remote_slow_link_test.cpp
+    "terrace_computing_saved_seconds_total", // recompute_test.cpp
+    "terrace_computing_saved_load_seconds_total",
     "terrace_recompute_requests_total",
     "terrace_recompute_tokens_total",
     "terrace_refused_total",

@@ -251,5 +251,80 @@ TEST_F(RecomputeCounted, RequestsAndTokensAreCounted) {
             std::string::npos);
 }
 
+/// The samples of what loads have saved: computing, and the loads themselves.
+struct saved_seconds {
+  double computing = 0, loads = 0;
+};
+
+struct ComputingSaved : RecomputeCounted {
+  static saved_seconds now() {
+    auto text = test::scrape(port());
+    auto sample = [&](const std::string& name) {
+      const std::string line = "\n" + name + "{group=\"default\"} ";
+      auto at = text.find(line);
+      return at == std::string::npos ? -1 : std::stod(text.substr(at + line.size()));
+    };
+    return {sample("terrace_computing_saved_seconds_total"),
+            sample("terrace_computing_saved_load_seconds_total")};
+  }
+  static constexpr double tokens = chunks * space_chunk_tokens;
+};
+
+TEST_F(ComputingSaved, OfAClientThatDeclaresItsSpeed) {
+  EXPECT_EQ(now().computing, 0);
+  EXPECT_EQ(client_at(0).load_and_check(chain), chunks); // nothing is known of this one
+  EXPECT_EQ(now().computing, 0);
+  EXPECT_EQ(now().loads, 0);
+  auto slow = client_at(4); // tokens per second
+  EXPECT_EQ(slow.load_and_check(chain), chunks);
+  EXPECT_DOUBLE_EQ(now().computing, tokens / 4);
+  EXPECT_GT(now().loads, 0);
+  auto longer = chain;
+  longer.push_back(chain_of(2, 1)[0]); // which nobody has stored
+  auto found = slow.lookup(longer, true);
+  client::load_request leased = slow.load_of(chain, {4, 8});
+  leased.what = {};
+  leased.lease = found.held.id();
+  auto loaded = slow->load(leased, patiently());
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  EXPECT_DOUBLE_EQ(now().computing, (tokens + 8 * space_chunk_tokens) / 4);
+}
+
+TEST_F(ComputingSaved, OfARequestThatDeclaresAnotherSpeed) {
+  auto undeclared = client_at(0);
+  EXPECT_EQ(undeclared.load_and_check(chain), chunks); // now in host memory, so that nothing is left to it
+  auto request = undeclared.load_of(chain);
+  request.options.prefill_tokens_per_s = 2;
+  ASSERT_TRUE(undeclared->load(request, patiently()));
+  EXPECT_DOUBLE_EQ(now().computing, tokens / 2);
+}
+
+TEST_F(ComputingSaved, OfWhatIsReadInPlace) {
+  EXPECT_EQ(client_at(0).load_and_check(chain), chunks);
+  auto slow = client_at(1);
+  auto found = slow.lookup(chain, true);
+  ASSERT_TRUE(slow->read_lease(found.held.id(), {4, 8}, patiently()));
+  EXPECT_DOUBLE_EQ(now().computing, 8 * space_chunk_tokens);
+}
+
+TEST_F(ComputingSaved, RanksAndPoolsArePartsOfTheWhole) {
+  auto spec = space_at(1);
+  spec.world_size = 2;
+  std::vector<digest> both = chain_of(3, 4);
+  for (uint16_t rank : {uint16_t{0}, uint16_t{1}}) {
+    spec.rank = rank;
+    tester one(daemon_.socket(), "rank", 4 * object_bytes, spec);
+    one.store(both);
+  }
+  double expected = 0;
+  for (uint16_t rank : {uint16_t{0}, uint16_t{1}}) {
+    spec.rank = rank;
+    tester one(daemon_.socket(), "rank", 4 * object_bytes, spec);
+    EXPECT_EQ(one.load_and_check(both), 4U);
+    expected += 4.0 * space_chunk_tokens / 2;
+    EXPECT_DOUBLE_EQ(now().computing, expected);
+  }
+}
+
 } // namespace recompute_test
 } // namespace terrace::e2e

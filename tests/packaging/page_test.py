@@ -79,11 +79,12 @@ address = "127.0.0.1:0"
         self.start(self.folder, until="disk tier of group default joined")
         trace = self.folder / "trace.jsonl"
         self.run_command("trace", "generate", "-o", str(trace), "--requests", "100", "--seed", "7")
-        self.run_command("replay", str(trace), "--socket", str(self.socket), "--bytes-per-token", "1024")
+        self.run_command("replay", str(trace), "--socket", str(self.socket), "--bytes-per-token", "1024", "--prefill-speed", "100")
         text = self.shown()
         for expected in ("tokens not computed", "default host", "32.0 MiB", "lookup", "end_inference", "evicted",
                          "not_stored", "none since the start"):
             self.assertIn(expected, text)
+        self.assertRegex(text, r"\d+ (s|minutes|hours|days) computing saved, less the loads")
         # The daemon has kept what was before the page was opened.
         self.assertRegex(text, r"host \d+ % (disk \d+ % )?last \d+ s")
         self.assertNotIn("nothing in the last hour", text)

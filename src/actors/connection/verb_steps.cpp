@@ -244,6 +244,25 @@ std::optional<bool> read_some(client_request& request, lease_reading& work) {
 
 // ---- objects ----
 
+uint32_t declared_speed(connected_client& client, const wire::Options* options, const space_ptr& space) {
+  return prefill_speed_of(options, client.defaults_of_space(static_cast<uint32_t>(space->id)));
+}
+
+/// Each rank and each pool is a part of what is computed together, and ranks load at the same time.
+void count_spared(const connected_client& client, uint32_t tokens_per_s, const delivered_tokens& got) {
+  if (tokens_per_s == 0)
+    return;
+  using seconds = std::chrono::duration<double>;
+  const space_spec& spec = got.space->spec;
+  const double ranks = spec.world_size;
+  const double share = static_cast<double>(got.pools) / static_cast<double>(spec.pools.size());
+  const seconds computing(static_cast<double>(got.tokens) / tokens_per_s * share / ranks);
+  const seconds took(client.environment().now() - got.began);
+  client.environment().client_probe->spared(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(computing),
+      std::chrono::duration_cast<std::chrono::nanoseconds>(took / ranks));
+}
+
 task<batch_ptr> transfer_objects(client_request& request, scope_subject subject) {
   size_t count = subject.scope.objects();
   co_await request.room(count);

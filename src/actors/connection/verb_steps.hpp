@@ -81,6 +81,20 @@ struct run_lists {
   const flatbuffers::Vector<uint32_t>* per_object = nullptr; ///< null: one run each
 };
 
+/// The speed at which this client computes, also where the lease is another's; 0: it has not declared any.
+uint32_t declared_speed(connected_client& client, const wire::Options* options, const space_ptr& space);
+
+/// What a client has got of a prompt: the KV of these tokens, in some pools of a space.
+struct delivered_tokens {
+  space_ptr space;
+  size_t pools = 0;
+  uint64_t tokens = 0;
+  clock::time_point began; ///< of its request
+};
+
+/// Counts the computing that it has spared a client of this speed; 0: nothing is counted.
+void count_spared(const connected_client& client, uint32_t tokens_per_s, const delivered_tokens& got);
+
 /// The objects of a transfer, for which the request takes room.
 task<batch_ptr> transfer_objects(client_request& request, scope_subject subject);
 task<leased_objects> transfer_objects(client_request& request, lease_ptr from, transfer_scope scope,

@@ -162,6 +162,7 @@ task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope
 
 task<> read_lease(client_request& request, const wire::ReadLease& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
+  const clock::time_point began = client.environment().now();
   co_await request.may_map("load with a region");
   lease_id id = protocol::to_lease_id(asked.lease());
   auto from = co_await request.lease(id);
@@ -181,6 +182,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   }
   auto rank = client.holdings().spaces().rank_in(*from->space);
   co_await request.valid(rank);
+  const uint32_t speed = declared_speed(client, asked.options(), from->space);
   auto part = co_await transfer_objects(request, from, *scope, *rank);
   load_job job;
   job.group = client.group_handle();
@@ -195,6 +197,10 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   auto& idle = request.actor.idle().loads;
   auto done = co_await run_job<load_result>(request, idle, spawn_load, std::move(job));
   co_await request.valid(done.failure);
+  const bool is_end = scope->range.first + scope->range.count == from->chunks.size();
+  const uint64_t tokens = tokens_of_chunks(done.chunks, scope->range.count, is_end ? from->tail_tokens : 0,
+                                           from->space->spec.chunk_tokens);
+  count_spared(client, speed, {from->space, scope->pools.size(), tokens, began});
   co_await tell_places(request, from, *scope, *rank, std::move(done));
 }
 

@@ -191,6 +191,7 @@ task<load_choice> subject_of_lease(client_request& request, const wire::Load& as
 
 task<> load(client_request& request, const wire::Load& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
+  const clock::time_point began = client.environment().now();
   auto target = target_of(client, asked);
   co_await request.valid(target);
   load_choice subject;
@@ -200,6 +201,7 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   } else {
     subject = co_await subject_of_lease(request, asked);
   }
+  const uint32_t speed = declared_speed(client, asked.options(), subject.space);
   const size_t pools = subject.scope.pools.size();
   auto counted = count_pools(*target, pools);
   co_await request.valid(counted);
@@ -232,16 +234,18 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   client.count_recomputed(subject.space->spec, subject.recompute_chunks);
   if (subject.probe)
     subject.probe->loaded(done.bytes);
+  const size_t requested = subject.objects->size() / pools;
+  const uint64_t tokens =
+      tokens_of_chunks(done.chunks, requested, subject.tail_tokens, subject.space->spec.chunk_tokens);
+  count_spared(client, speed, {subject.space, pools, tokens, began});
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
-    size_t requested = subject.objects->size() / pools;
     auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
     auto missing = missing_of(done, subject.scope, subject.rank, subject.space->spec);
     if (!missing)
       missing = subject.missing;
-    return wire::CreateLoadAnswer(
-        body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
-        tokens_of_chunks(done.chunks, requested, subject.tail_tokens, subject.space->spec.chunk_tokens),
-        done.bytes, tiers, subject.first_token, missing ? &*missing : nullptr, subject.recompute_chunks);
+    return wire::CreateLoadAnswer(body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
+                                  tokens, done.bytes, tiers, subject.first_token,
+                                  missing ? &*missing : nullptr, subject.recompute_chunks);
   });
 }
 
