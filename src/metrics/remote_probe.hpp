@@ -57,6 +57,8 @@ class remote_probe {
   void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
   /// A request was sent a second time; `won`: and that one was answered first.
   void hedged(bool won) noexcept { (won ? hedges_won_ : hedges_).add(); }
+  /// What was asked over a connection that was lost is asked once more; `writes`: it changes the store.
+  void retried(bool writes) noexcept { (writes ? write_retries_ : read_retries_).add(); }
   void replica_answered(replica_answer how) noexcept { by_replica_[static_cast<size_t>(how)].add(); }
   void cleared_by_other() noexcept { cleared_.add(); }
   /// The store has answered a question, with the time that it took. On one thread.
@@ -73,6 +75,7 @@ class remote_probe {
   uint64_t misses(size_t why) const noexcept { return misses_[why].value(); }
   uint64_t hedges() const noexcept { return hedges_.value(); }
   uint64_t hedges_won() const noexcept { return hedges_won_.value(); }
+  uint64_t retries(bool writes) const noexcept { return (writes ? write_retries_ : read_retries_).value(); }
   uint64_t replica_answers_of(replica_answer how) const noexcept {
     return by_replica_[static_cast<size_t>(how)].value();
   }
@@ -81,7 +84,7 @@ class remote_probe {
 
  private:
   counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, stored_bytes_,
-      cleared_, hedges_, hedges_won_;
+      cleared_, hedges_, hedges_won_, read_retries_, write_retries_;
   std::array<counter, replica_answers.size()> by_replica_;
   std::array<counter, remote_misses.size()> misses_;
   latency_histogram answers_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <utility>
 
 namespace terrace::remote {
 
@@ -84,7 +85,11 @@ bool breaker::failed(time_point now, uint64_t random) {
       static_cast<uint32_t>(std::popcount(results_)) < options_.failures_of_last)
     return false;
   const bool again = closed_at_ && now - *closed_at_ < options_.soon;
-  pause_ = again ? std::min(2 * pause_, options_.longest_pause_refused) : options_.first_pause;
+  quick_ = !again && options_.quick_pause.count() != 0;
+  if (again)
+    pause_ = std::min(std::max(2 * pause_, options_.first_pause), options_.longest_pause_refused);
+  else
+    pause_ = quick_ ? options_.quick_pause : options_.first_pause;
   open(now, random);
   return true;
 }
@@ -98,20 +103,21 @@ void breaker::trial_succeeded(time_point now) {
   assert(state_ == state::half_open);
   state_ = state::closed;
   closed_at_ = now;
+  quick_ = false;
   in_a_row_ = results_ = 0;
 }
 
 void breaker::trial_failed(trial how, time_point now, uint64_t random) {
   assert(state_ == state::half_open);
-  pause_ =
-      std::min(2 * pause_, how == trial::refused ? options_.longest_pause_refused : options_.longest_pause);
+  const auto longest = how == trial::refused ? options_.longest_pause_refused : options_.longest_pause;
+  pause_ = std::exchange(quick_, false) ? options_.first_pause : std::min(2 * pause_, longest);
   open(now, random);
 }
 
 void breaker::open(time_point now, uint64_t random) {
   state_ = state::open;
-  auto half = static_cast<uint64_t>(pause_.count()) / 2;
-  retry_at_ = now + std::chrono::milliseconds(static_cast<uint64_t>(pause_.count()) - random % (half + 1));
+  const auto all = static_cast<uint64_t>(pause_.count());
+  retry_at_ = now + std::chrono::milliseconds(all - random % ((quick_ ? all : all / 2) + 1));
 }
 
 } // namespace terrace::remote

@@ -96,7 +96,8 @@ class silence {
 ///   open --(the pause is over: `begin_trial`)--> half open
 ///   half open --(the trial succeeded)--> closed, or --(it failed)--> open, for up to twice as long, for ever
 ///
-/// The pauses end early enough that an endpoint which is there again is used soon. They become longer for one that answers but
+/// The pauses end early enough that an endpoint which is there again is used soon. The first one may be quick, for a connection that was
+/// lost without a reason: what was asked over it can be asked again over another one. They become longer for one that answers but
 /// does not want us, or that fails again soon after each trial: it is there, and asking again costs it work, or us time.
 class breaker {
  public:
@@ -106,7 +107,8 @@ class breaker {
 
   struct options {
     uint32_t failures_in_a_row = 5;
-    uint32_t failures_of_last = 10; ///< of the last 20 results
+    uint32_t failures_of_last = 10;           ///< of the last 20 results
+    std::chrono::milliseconds quick_pause{0}; ///< at most, before the first trial; 0: there is none
     std::chrono::milliseconds first_pause{500};
     std::chrono::milliseconds longest_pause{2'000};
     std::chrono::milliseconds longest_pause_refused{30'000};
@@ -118,7 +120,8 @@ class breaker {
   explicit breaker(const options& o) : options_(o) {}
 
   /// Results of ordinary requests. Results that arrive while the breaker is not closed are ignored: they are of
-  /// requests that began before. `random` is any number; the pause is between half and all of its length.
+  /// requests that began before. `random` is any number; the pause is between half and all of its length, a quick one
+  /// between nothing and all.
   void succeeded();
   /// True if this opened the breaker.
   bool failed(time_point now, uint64_t random);
@@ -131,6 +134,8 @@ class breaker {
 
   state now() const { return state_; }
   time_point retry_at() const { return retry_at_; } ///< while open
+  /// The pause, or the trial behind it, is the quick one.
+  bool is_quick() const { return quick_; }
 
  private:
   void open(time_point now, uint64_t random);
@@ -141,6 +146,7 @@ class breaker {
   uint32_t in_a_row_ = 0;
   uint32_t results_ = 0; ///< the last ones, one bit each: 1 is a failure
   std::chrono::milliseconds pause_{0};
+  bool quick_ = false;
   time_point retry_at_{};
   std::optional<time_point> closed_at_; ///< by the last trial
 };

@@ -5,6 +5,8 @@
 #include "tests/support/scrape.hpp"
 #include "tests/support/slow_link.hpp"
 
+#include <thread>
+
 namespace terrace::e2e {
 namespace slow_link_test {
 
@@ -50,9 +52,10 @@ class RemoteSlowLink : public RemoteStores {
     EXPECT_EQ(undeclared().load_and_check(other), other.size());
     ASSERT_GT(undeclared().tier("remote").read_bytes_per_s, 0U);
   }
-  uint64_t late_reads() {
+  uint64_t late_reads() { return counted("terrace_late_reads_total{group=\"default\"}"); }
+  uint64_t counted(const std::string& series) {
     const auto text = test::scrape(metrics_port_);
-    const std::string line = "terrace_late_reads_total{group=\"default\"} ";
+    const std::string line = series + " ";
     const auto at = text.find(line);
     EXPECT_NE(at, std::string::npos);
     return at == std::string::npos ? 0 : std::stoull(text.substr(at + line.size()));
@@ -167,6 +170,19 @@ TEST_F(RemoteSlowLink, OfALinkThatWasNotMeasuredLittleIsRead) {
   EXPECT_LT(delivered, 8U) << "0.64 MB come while two chunks are computed";
   EXPECT_LT(link_->passed_bytes() - passed, 8 * mebibyte) << "a trial asks for 4 MiB at a time";
   EXPECT_EQ(late_reads(), 1U);
+}
+
+TEST_F(RemoteSlowLink, AConnectionThatIsLostInAReadCostsNothing) {
+  store_far(chain_);
+  link_->become({.bytes_per_s = 20e6, .round_trip = 1ms});
+  const uint64_t passed = link_->passed_bytes();
+  std::thread lost([&] {
+    EXPECT_TRUE(eventually([&] { return link_->passed_bytes() - passed > 2 * object_bytes; }));
+    link_->cut();
+  });
+  EXPECT_EQ(undeclared().load_and_check(chain_), chunks);
+  lost.join();
+  EXPECT_GT(counted("terrace_remote_retries_total{group=\"default\",command=\"read\"}"), 0U);
 }
 
 } // namespace slow_link_test

@@ -253,6 +253,60 @@ TEST(Breaker, PausesAreSpreadOverTheirSecondHalf) {
   EXPECT_EQ(seen.size(), 251u);
 }
 
+constexpr breaker::options quick{.failures_in_a_row = 1, .quick_pause = 50ms};
+
+TEST(Breaker, MayTryAgainAtOnce) {
+  breaker endpoint(quick);
+  EXPECT_FALSE(endpoint.is_quick());
+  EXPECT_TRUE(endpoint.failed(start, 0));
+  EXPECT_TRUE(endpoint.is_quick());
+  EXPECT_EQ(endpoint.retry_at(), start + 50ms);
+  endpoint.begin_trial();
+  EXPECT_TRUE(endpoint.is_quick()) << "it is the quick trial";
+  endpoint.trial_succeeded(start + 50ms);
+  EXPECT_FALSE(endpoint.is_quick());
+}
+
+TEST(Breaker, BehindAQuickTrialThatFailedIsTheFirstPause) {
+  for (const auto how : {breaker::trial::no_answer, breaker::trial::refused}) {
+    breaker endpoint(quick);
+    endpoint.failed(start, 0);
+    endpoint.begin_trial();
+    endpoint.trial_failed(how, start, 0);
+    EXPECT_FALSE(endpoint.is_quick());
+    EXPECT_EQ(endpoint.retry_at(), start + 500ms);
+    endpoint.begin_trial();
+    endpoint.trial_failed(how, start, 0);
+    EXPECT_EQ(endpoint.retry_at(), start + 1s);
+  }
+}
+
+TEST(Breaker, OneThatFailsSoonAfterAQuickTrialHasToWait) {
+  breaker endpoint(quick);
+  endpoint.failed(start, 0);
+  endpoint.begin_trial();
+  endpoint.trial_succeeded(start);
+  EXPECT_TRUE(endpoint.failed(start + 9s, 0));
+  EXPECT_FALSE(endpoint.is_quick());
+  EXPECT_EQ(endpoint.retry_at(), start + 9s + 500ms);
+  endpoint.begin_trial();
+  endpoint.trial_succeeded(start + 10s);
+  EXPECT_TRUE(endpoint.failed(start + 20s, 0));
+  EXPECT_TRUE(endpoint.is_quick()) << "it served for a while";
+}
+
+TEST(Breaker, QuickPausesAreSpreadOverAllOfTheirLength) {
+  std::map<int64_t, int> seen;
+  for (uint64_t random = 0; random < 1000; ++random) {
+    breaker endpoint(quick);
+    endpoint.failed(start, random);
+    ++seen[(endpoint.retry_at() - start) / 1ms];
+  }
+  EXPECT_EQ(seen.begin()->first, 0);
+  EXPECT_EQ(seen.rbegin()->first, 50);
+  EXPECT_EQ(seen.size(), 51u);
+}
+
 TEST(RequestWindow, HalvesWhenTheStoreAsksForFewerAndGrowsAgain) {
   request_window window(8);
   EXPECT_TRUE(window.has_room(7));

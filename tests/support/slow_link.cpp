@@ -66,10 +66,19 @@ slow_link::slow_link(ends between)
 
 slow_link::~slow_link() {
   ends_ = true;
-  const uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wakes_.get(), &one, sizeof one);
+  wake();
   thread_.join();
   ::unlink(between_.listens_at.c_str());
+}
+
+void slow_link::wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wakes_.get(), &one, sizeof one);
+}
+
+void slow_link::cut() {
+  cuts_ = true;
+  wake();
 }
 
 void slow_link::become(const speed& as) {
@@ -100,6 +109,12 @@ void slow_link::work() {
     }
     ::ppoll(polled.data(), polled.size(), next_due == link_clock::time_point::max() ? nullptr : &wait,
             nullptr);
+    if (cuts_.exchange(false)) {
+      uint64_t times = 0;
+      [[maybe_unused]] const auto read = ::read(wakes_.get(), &times, sizeof times);
+      all.clear();
+      continue;
+    }
     size_t at = 2;
     const auto delay = std::chrono::microseconds(round_trip_us_ / 2);
     const double rate = bytes_per_s_;

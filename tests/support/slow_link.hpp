@@ -37,10 +37,14 @@ class slow_link {
   /// For what is received from now on.
   void become(const speed& as);
 
+  /// Ends all connections, with what is on its way.
+  void cut();
+
   /// Bytes of the server that have been passed on.
   uint64_t passed_bytes() const { return passed_.load(); }
 
  private:
+  void wake();
   void work();
 
   ends between_;
@@ -48,7 +52,7 @@ class slow_link {
   std::atomic<double> bytes_per_s_{0};
   std::atomic<int64_t> round_trip_us_{0};
   std::atomic<uint64_t> passed_{0};
-  std::atomic<bool> ends_{false};
+  std::atomic<bool> ends_{false}, cuts_{false};
   std::thread thread_;
 };
 

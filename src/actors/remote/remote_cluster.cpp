@@ -195,6 +195,7 @@ void remote_store::use_map() {
   for (const auto& [number, each] : nodes_)
     if (each->slots == 0 && !std::exchange(each->asked, false) && !each->leaves) {
       each->leaves = true;
+      hand_over(*each);
       if (each->now != phase::down && !ends_its_reads(*each))
         close(*each, without_slots);
     }
@@ -208,6 +209,15 @@ void remote_store::use_map() {
   tell_state();
   if (guides_.again)
     want_map();
+}
+
+/// What waits for another connection to it is asked of the nodes that have its slots now.
+void remote_store::hand_over(node& leaving) {
+  if (leaving.ready() || leaving.now == phase::closing)
+    return;
+  for (step_ptr& each : take_lost(leaving, false))
+    if (node* other = node_of(*each); !enqueue(each, other))
+      unanswered(std::move(each));
 }
 
 /// A replica that was promoted has what it was asked for, and its next connections are not there yet. It is asked for nothing more.

@@ -311,6 +311,10 @@ bool remote_store::begin_next(lane& by) {
 }
 
 void remote_store::begin(const step_ptr& next, remote::store_commands& server) {
+  if (next->tried == tries::lost) {
+    next->tried = tries::second;
+    with_.counts->retried(!next->reads());
+  }
   if (next->asking)
     server.asking();
   if (!next->of)

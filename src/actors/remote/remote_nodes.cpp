@@ -15,8 +15,8 @@ using remote::command_result;
 namespace {
 
 constexpr uint64_t first_link_tag = 16;
-constexpr uint64_t links_of_node =
-    4; ///< the last of them is no link: its tag is that of the pause behind a failure
+constexpr uint64_t links_of_node = 4; ///< the last of them is no link, and has the tags of timers
+enum timer_of_node : uint64_t { pause_over, tries_over };
 
 /// The guides have the first tags, then each node has those of its links.
 constexpr uint64_t tags_of(uint64_t node, uint64_t link) {
@@ -34,6 +34,13 @@ std::chrono::nanoseconds patience_of(const remote_plan& plan) {
 remote::byte_window window_of(const remote_plan& plan) {
   constexpr uint64_t of_bulk = 4 * remote::bulk_part_bytes;
   return plan.address.is_bulk() ? remote::byte_window({.smallest_bytes = of_bulk}) : remote::byte_window();
+}
+
+remote::breaker breaker_of(const remote::store_address& address) {
+  remote::breaker::options with{.failures_in_a_row = 1};
+  if (address.at != remote::store_address::kind::plugin)
+    with.quick_pause = remote_store::before_another_try;
+  return remote::breaker(with);
 }
 
 std::chrono::nanoseconds patience_for_writes_of(const remote_plan& plan) {
@@ -97,6 +104,7 @@ remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_
           .finished = std::move(finished),
           .failed = [this](const std::string& why) { leave_guide(why); },
           .hedged = [this](bool won) { with_.counts->hedged(won); },
+          .retried = [this](bool writes) { with_.counts->retried(writes); },
           .turned = [this] { pump(); }};
 }
 
@@ -132,7 +140,8 @@ remote_store::node::node(remote_store& store, uint64_t its_number, remote::store
                                       store.on_moved(*this, writes, done);
                                     },
                                     *this)),
-             window_of(store.with_.plan)} {}
+             window_of(store.with_.plan)},
+      breaker(breaker_of(address)) {}
 
 remote_store::node* remote_store::add_node(remote::store_address address) {
   const uint64_t number = next_node_++;
@@ -284,7 +293,8 @@ void remote_store::tell_state() {
 void remote_store::close(node& lost, const std::string& why) {
   if (lost.now == phase::closing)
     return;
-  const bool told = lost.ready() && lost.told;
+  lost.served = lost.ready();
+  const bool told = lost.served && lost.told;
   lost.now = phase::closing;
   lost.why = (in_cluster() ? "the node at " : "the store at ") + lost.address.text + ": " + why;
   const bool is_new = !lost.leaves && lost.why != lost.warned;
@@ -327,26 +337,57 @@ void remote_store::lose(node& lost) {
       std::exchange(lost.refused, false) ||
       std::ranges::any_of(lost.links(), [](const store_link* link) { return link->refused(); }) ||
       (!in_cluster() && guides_.link->refused());
+  const bool silent =
+      std::ranges::any_of(lost.links(), [](const store_link* link) { return link->silent(); });
   for (store_link* link : lost.links())
     link->forget();
   if (!in_cluster())
     guides_.link->forget();
+  const auto now = nodes_now();
+  using trial = remote::breaker::trial;
+  if (!lost.leaves && lost.breaker.now() == remote::breaker::state::half_open)
+    lost.breaker.trial_failed(refused ? trial::refused : trial::no_answer, now, random_());
+  else if (!lost.leaves)
+    lost.breaker.failed(now, random_());
+  const bool again = std::exchange(lost.served, false) && !refused && !silent && !lost.leaves &&
+                     !lost.is_replica() && lost.breaker.is_quick();
+  for (step_ptr& each : take_lost(lost, again))
+    unanswered(std::move(each));
+  if (lost.leaves)
+    return;
+  after(lost.breaker.retry_at() - now, tags_of(lost.number, links_of_node - 1) + pause_over);
+  if (lost.reads.has_steps() || lost.writes.has_steps())
+    after(patience_of(with_.plan), tags_of(lost.number, links_of_node - 1) + tries_over);
+}
+
+/// `again`: what may be asked for once more waits for the next connection, in its order. Returns the others.
+std::vector<remote_store::step_ptr> remote_store::take_lost(node& lost, bool again) {
+  std::vector<step_ptr> others;
   for (lane* each : {&lost.reads, &lost.writes}) {
     each->window.restart();
     each->waiting_bytes = 0;
-    for (auto* steps : {&each->sent, &each->waiting})
-      for (auto lost_there = std::exchange(*steps, {}); !lost_there.empty(); lost_there.pop_front())
-        unanswered(std::move(lost_there.front()));
+    auto all = std::exchange(each->waiting, {});
+    for (auto sent = std::exchange(each->sent, {}); !sent.empty(); sent.pop_back())
+      all.push_front(std::move(sent.back()));
+    for (step_ptr& one : all) {
+      if (!again || one->tried != tries::first) {
+        others.push_back(std::move(one));
+        continue;
+      }
+      if (one->tag != 0)
+        one->tried = tries::lost;
+      each->waiting_bytes += one->bytes;
+      each->waiting.push_back(std::move(one));
+    }
   }
-  if (lost.leaves)
-    return;
-  auto now = nodes_now();
-  using trial = remote::breaker::trial;
-  if (lost.breaker.now() == remote::breaker::state::half_open)
-    lost.breaker.trial_failed(refused ? trial::refused : trial::no_answer, now, random_());
-  else
-    lost.breaker.failed(now, random_());
-  after(lost.breaker.retry_at() - now, tags_of(lost.number, links_of_node - 1));
+  return others;
+}
+
+/// No other connection is there in time. One that is lost already answers by itself.
+void remote_store::give_up(node& away) {
+  if (!away.ready() && away.now != phase::closing)
+    for (step_ptr& each : take_lost(away, false))
+      unanswered(std::move(each));
 }
 
 void remote_store::ask_store(node& at, std::function<void(remote::store_commands&)> ask, said told,
@@ -435,6 +476,8 @@ void remote_store::on_node_done(const runtime::io_done& done) {
   const uint64_t place = (link - 1) % links_of_node;
   if (place != links_of_node - 1) {
     each.links()[place]->on_io_done(done.tag, done.result);
+  } else if ((done.tag - first_link_tag) % store_link::tags == tries_over) {
+    give_up(each);
   } else if (!each.leaves) {
     each.breaker.begin_trial();
     connect(each);

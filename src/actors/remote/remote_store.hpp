@@ -14,7 +14,8 @@
 //
 // Clients wait for questions and reads. A server that says nothing to one of them for `patience` ends all three connections:
 // who waits is answered `away`, once the kernel no longer accesses its memory, and until the server has let us in again requests
-// are answered at once: `away`, or nothing found.
+// are answered at once: `away`, or nothing found. If a connection is lost otherwise while it serves, we connect again at once, and payloads
+// that were under way are asked for or written once more, if the server lets us in within `patience`.
 //
 // In a cluster each primary is such a server, a node, and has the keys of its slots. Any node tells who has which slots. It is asked
 // when a command was redirected or a node is lost; the command goes on where the node says.
@@ -130,6 +131,8 @@ class remote_store {
   static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
   /// Each request to a bucket or a plugin may take so long, because its store consists of files and gateways.
   static constexpr std::chrono::milliseconds patience_of_bulk{2'000}, patience_of_bulk_for_writes{10'000};
+  /// Before a server whose connection was lost is connected to again, at most. A plugin that has ended may end again at once.
+  static constexpr std::chrono::milliseconds before_another_try{50};
   /// Nodes of a cluster are asked for its slots no more often.
   static constexpr std::chrono::milliseconds between_maps{100};
   /// The same of a cluster that does not say who has a slot, or does not serve.
@@ -234,6 +237,7 @@ class remote_store {
     bool failed = false;
     std::string damage{}; ///< what was expected and what the replica had; empty: nothing was wrong
   };
+  enum class tries : uint8_t { first, lost, second };
   /// One command to the store.
   struct step {
     transfer_ptr of;                      ///< null: a value is removed
@@ -245,17 +249,18 @@ class remote_store {
     remote::remote_identity identity{};
     std::array<std::byte, remote::value_header_bytes> header{}; ///< that was received
     uint64_t begin = 0, bytes = 0;                              ///< of the payload in this part
-    uint64_t stored = 0;                                ///< bytes behind the header; fewer: compressed
-    bool asking = false;                                ///< its slot is on its way to this node
-    uint32_t hops = 0;                                  ///< it was redirected so often
-    std::shared_ptr<replica_read> at_replica;           ///< null: a primary is asked
-    bool compresses = false;                            ///< the payload, before it is written
-    std::unique_ptr<std::byte[]> changed;               ///< what is written, if it is not the payload
-    std::unique_ptr<remote::value_packing> packing;     ///< fills it
-    std::unique_ptr<remote::value_sealing> sealing;     ///< fills it, and the header
-    std::unique_ptr<remote::value_opening> opening;     ///< decrypts what was received
-    std::unique_ptr<remote::value_unpacking> unpacking; ///< expands what was received
-    bool crossed = false;                               ///< nothing is left to be done with the bytes
+    uint64_t stored = 0;                      ///< bytes behind the header; fewer: compressed
+    bool asking = false;                      ///< its slot is on its way to this node
+    uint32_t hops = 0;                        ///< it was redirected so often
+    tries tried = tries::first;               ///< lost: its connection was lost, and it waits for another one
+    std::shared_ptr<replica_read> at_replica; ///< null: a primary is asked
+    bool compresses = false;                  ///< the payload, before it is written
+    std::unique_ptr<std::byte[]> changed;     ///< what is written, if it is not the payload
+    std::unique_ptr<remote::value_packing> packing;             ///< fills it
+    std::unique_ptr<remote::value_sealing> sealing;             ///< fills it, and the header
+    std::unique_ptr<remote::value_opening> opening;             ///< decrypts what was received
+    std::unique_ptr<remote::value_unpacking> unpacking;         ///< expands what was received
+    bool crossed = false;                                       ///< nothing is left to be done with the bytes
     tl::expected<uint64_t, remote::rejected_value> verified{0}; ///< of what was received, once it has crossed
 
     bool reads() const { return of && !of->writes; }
@@ -296,9 +301,10 @@ class remote_store {
     std::unique_ptr<store_link> questions_link;
     lane reads, writes; ///< the latter with removals
     phase now = phase::down;
-    remote::breaker breaker{{.failures_in_a_row = 1}};
+    remote::breaker breaker;
     std::string why, warned;     ///< it is out of service
     bool refused = false;        ///< it answers, and cannot be used
+    bool served = false;         ///< it was in service when its connections were lost
     bool told = false;           ///< it tells which keys have changed
     uint32_t slots = 0;          ///< that it has, or its primary, if the store is a cluster
     std::vector<node*> replicas; ///< of a primary
@@ -356,6 +362,9 @@ class remote_store {
   void tell_state();
   void close(node& lost, const std::string& why);
   void lose(node& lost);
+  std::vector<step_ptr> take_lost(node& lost, bool again);
+  void give_up(node& away);
+  void hand_over(node& leaving);
   void after(std::chrono::nanoseconds time, uint64_t tag);
   void pump();
   void pump(node& with);

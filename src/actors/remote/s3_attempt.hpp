@@ -58,6 +58,7 @@ struct s3_transfer {
   uint64_t heard_before = 0;
   std::optional<time_point> hedge_at{};          ///< unless its answer has begun by then
   size_t attempts = 0;                           ///< that may still answer
+  bool again = false;                            ///< all were lost, and it is sent once more
   s3_attempt* receiver = nullptr;                ///< writes to the memory
   std::array<std::span<std::byte>, 2> missing{}; ///< what is left of the memory
 

@@ -6,11 +6,14 @@
 // the link fails only if others would as well: the bucket or the credentials are wrong, the store cannot be reached, says nothing at
 // all, or fails several times in a row.
 //
+// A request whose connection is lost is sent once more, after a short random pause, within the time that it has.
+//
 // A question or a read that the store does not begin to answer as soon as others is sent once more, on another connection, and the first
 // answer counts (remote/hedging.hpp, s3_attempt.hpp). Both together have the time of one request. Requests that wait go first, and a
 // store that has asked for fewer requests, or fails, is not asked twice.
 #include "actors/remote/s3_attempt.hpp"
 #include "actors/remote/store_link.hpp"
+#include "base/random_id.hpp"
 #include "base/unique_fd.hpp"
 #include "remote/endpoint_state.hpp"
 #include "remote/hedging.hpp"
@@ -29,6 +32,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <random>
 
 namespace terrace::actors {
 
@@ -37,7 +41,8 @@ namespace {
 using remote::command_result;
 using remote::finished_command;
 
-constexpr size_t requests_max = 32;               ///< at a time
+constexpr size_t requests_max = 32;                         ///< at a time
+constexpr std::chrono::milliseconds before_another_try{50}; ///< at most
 constexpr size_t begun_in_turn = 8;               ///< each takes some 30 us; the next turn comes at once
 constexpr uint64_t slowest_bytes_per_s = 4 << 20; ///< a value has so much more time
 
@@ -105,6 +110,7 @@ class s3_link final : public store_link, public remote::store_commands {
       return;
     phase_ = phase::ending;
     waiting_.clear();
+    retries_.clear();
     ordered_.clear();
     told_.clear();
     unfinished_ = 0;
@@ -123,7 +129,7 @@ class s3_link final : public store_link, public remote::store_commands {
     sockets_.clear();
     due_.reset();
     phase_ = phase::down;
-    refused_ = shared_.reached = false;
+    refused_ = silent_ = shared_.reached = false;
     round_trip_ = {};
   }
 
@@ -141,6 +147,7 @@ class s3_link final : public store_link, public remote::store_commands {
         due_.reset();
         act(CURL_SOCKET_TIMEOUT, 0);
       }
+      begin_retries();
       hedge();
     } else if (auto known = sockets_.find(operation.socket);
                known != sockets_.end() && known->second.sequence == sequence) {
@@ -320,6 +327,8 @@ class s3_link final : public store_link, public remote::store_commands {
   /// Returns when libcurl wants to be called, or the next request is to be sent again.
   std::optional<std::chrono::steady_clock::time_point> next_timer() const {
     auto next = due_;
+    if (!retries_.empty() && (!next || retries_.begin()->first < *next))
+      next = retries_.begin()->first;
     for (const auto& [attempt, owned] : active_)
       if (const auto& at = attempt->of()->hedge_at; at && (!next || *at < *next))
         next = at;
@@ -351,7 +360,7 @@ class s3_link final : public store_link, public remote::store_commands {
   void begin(const s3_transfer_ptr& of) {
     const auto now = s3_now();
     const bool second = of->attempts != 0;
-    if (!second) {
+    if (!second && !of->again) {
       of->begun_at = now;
       of->heard_before = shared_.heard;
       of->limit = of->what == s3_transfer::kind::greet
@@ -508,11 +517,14 @@ class s3_link final : public store_link, public remote::store_commands {
       default: break;
     }
     const bool late = how == CURLE_OPERATION_TIMEDOUT;
-    if (late && shared_.heard == of->heard_before)
+    silent_ = late && shared_.heard == of->heard_before;
+    if (silent_)
       return fail("it does not answer");
     const std::string why = "a request was interrupted: " + said;
     if (of->what == s3_transfer::kind::greet || failures_.failed(s3_now(), 0))
       return fail(why);
+    if (!late && may_try_again(*of))
+      return try_again(by);
     if (late) {
       end_attempts(*of); // the time of all of them is over
       of->attempts = 0;
@@ -520,6 +532,29 @@ class s3_link final : public store_link, public remote::store_commands {
         hedging_.answered(*kind, s3_now() - of->begun_at);
     }
     settle(by, {.tag = of->result.tag, .result = command_result::refused, .why = {errc::busy, why}});
+  }
+
+  bool may_try_again(const s3_transfer& of) const {
+    return !of.again && of.attempts == 0 && s3_now() + before_another_try < of.begun_at + of.limit;
+  }
+
+  /// Many requests that a gateway has lost at once do not come back at once. Each changes the store as if it were sent once.
+  void try_again(s3_attempt& by) {
+    const s3_transfer_ptr& of = by.of();
+    using kind = s3_transfer::kind;
+    by.leave_memory();
+    of->again = true;
+    const std::chrono::microseconds most = before_another_try;
+    retries_.emplace(s3_now() + std::chrono::microseconds(random_() % static_cast<uint64_t>(most.count())),
+                     of);
+    if (call_.retried)
+      call_.retried(of->sends() || of->what == kind::erase);
+  }
+
+  void begin_retries() {
+    for (const auto now = s3_now(); !retries_.empty() && retries_.begin()->first <= now;
+         retries_.erase(retries_.begin()))
+      waiting_.push_front(retries_.begin()->second);
   }
 
   /// The command is over, unless this attempt has failed and the other one may answer.
@@ -612,6 +647,9 @@ class s3_link final : public store_link, public remote::store_commands {
   std::chrono::microseconds round_trip_{0};
   size_t unfinished_ = 0;
   std::deque<s3_transfer_ptr> waiting_;
+  std::multimap<std::chrono::steady_clock::time_point, s3_transfer_ptr>
+      retries_; ///< when they wait no longer
+  std::mt19937_64 random_{random_entry_key_salt().first};
   std::map<s3_attempt*, std::unique_ptr<s3_attempt>> active_;
   std::deque<s3_transfer_ptr> ordered_;                      ///< with tag 0, in their order
   std::deque<s3_transfer_ptr> told_;                         ///< answered without the store

@@ -40,6 +40,8 @@ class store_link {
     std::function<void(uint64_t bytes, std::chrono::steady_clock::time_point at)> received;
     /// A request was sent a second time; `won`: and that one was answered first. May be empty.
     std::function<void(bool won)> hedged;
+    /// A request whose connection was lost is sent once more; `writes`: it changes the store. May be empty.
+    std::function<void(bool writes)> retried;
     std::function<void()> turned; ///< something has moved: more may be asked for, and `pump` is to be called
   };
 
@@ -52,6 +54,8 @@ class store_link {
   virtual bool ready() const = 0;
   /// True if the server has answered that it does not want us.
   virtual bool refused() const = 0;
+  /// True if it has failed because nothing came for too long.
+  bool silent() const { return silent_; }
   /// The shortest round trip so far; 0: not known, or on this machine.
   virtual std::chrono::microseconds round_trip() = 0;
   /// The server has accepted the connection.
@@ -73,6 +77,7 @@ class store_link {
 
  protected:
   callbacks call_;
+  bool silent_ = false; ///< until `forget`
 };
 
 /// The link to a Valkey or Redis server (valkey_link.cpp).

@@ -450,7 +450,7 @@ void valkey_link::forget() {
   assert(idle());
   phase_ = phase::down;
   places_.clear();
-  refused_ = suspects_ = false;
+  refused_ = suspects_ = silent_ = false;
   server_.reset();
   tls_.reset();
   in_.reset();
@@ -487,7 +487,8 @@ void valkey_link::on_tick() {
   const auto ends = silence_.ends_at();
   const bool silent = ends && *ends <= link_now();
   // If this thread stood still itself, the answer may be here. So it looks twice, and takes what is here in between.
-  if (std::exchange(suspects_, silent) && silent)
+  silent_ = std::exchange(suspects_, silent) && silent;
+  if (silent_)
     return fail(resolving_ ? "its name is not resolved in time: ask with `getent hosts " + lookup_->host + "`"
                            : std::string("it does not answer") + hint());
   watch();

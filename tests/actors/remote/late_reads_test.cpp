@@ -4,34 +4,9 @@
 namespace terrace::actors {
 namespace late_reads_test {
 
-class LateReads : public played_store_test::PlayedStore {
+class LateReads : public played_store_test::PlayedObjects {
  protected:
-  static constexpr size_t count = 12; ///< more than are asked for at a time
-  static constexpr uint64_t bytes = 512 << 10;
-
-  /// Objects that the store has.
-  LateReads() {
-    memory_.resize(count * (object_header_bytes + bytes));
-    EXPECT_EQ((*ask<move_answer>(write_request{moved()}))->outcomes, all(move_outcome::done));
-  }
-  moved_objects moved() {
-    moved_objects made;
-    made.space = space_;
-    for (size_t i = 0; i < count; ++i)
-      made.objects.push_back({objects_->keys[i],
-                              {.id = object_id{i + 1}, .payload_bytes = bytes},
-                              memory_.data() + i * (object_header_bytes + bytes)});
-    return made;
-  }
-  static std::vector<move_outcome> all(move_outcome what) { return std::vector(count, what); }
-  auto read(read_limit by) {
-    read_request what{moved()};
-    what.read_by = by;
-    return ask<move_answer>(what);
-  }
-
-  std::vector<std::byte> memory_;
-  batch_ptr objects_ = objects(count, bytes);
+  LateReads() { EXPECT_EQ((*write())->outcomes, all(move_outcome::done)); }
 };
 
 TEST_F(LateReads, WhatComesInTimeIsDelivered) {
@@ -62,7 +37,7 @@ TEST_F(LateReads, AreAnsweredAtTheirTimeAndTheRestIsNotAskedFor) {
   server_.release(); // what is on its way comes
   go_on();
   EXPECT_EQ(server_.served["GET"] - before, asked);
-  auto again = read(read_limit::max());
+  auto again = read();
   ASSERT_TRUE(*again);
   EXPECT_EQ((*again)->outcomes, all(move_outcome::done));
 }

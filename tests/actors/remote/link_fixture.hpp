@@ -115,6 +115,7 @@ class link_fixture : public ::testing::Test {
                   link_->end();
                 },
             .hedged = [this](bool won) { ++(won ? hedges_won_ : hedges_sent_); },
+            .retried = [this](bool writes) { ++(writes ? writes_retried_ : reads_retried_); },
             .turned = [this] { link_->pump(nullptr); }};
   }
   void turn() {
@@ -162,6 +163,7 @@ class link_fixture : public ::testing::Test {
   std::deque<finished_command> told_;
   std::string failure_;
   int times_ready_ = 0, failures_ = 0, hedges_sent_ = 0, hedges_won_ = 0;
+  int reads_retried_ = 0, writes_retried_ = 0;
   bool refused_ = false;
 };
 

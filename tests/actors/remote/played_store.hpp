@@ -44,6 +44,8 @@ class played_store {
       each.holds = false;
   }
   void refuse(const std::string& name, const std::string& word = "NOPERM") { refused_[name] = word; }
+  /// The connection of the next commands of this name ends in the middle of the answer.
+  void cut(const std::string& name, size_t times = 1) { cuts_[name] = times; }
   void close() {
     clients_.clear();
     listener_.reset();
@@ -59,6 +61,7 @@ class played_store {
       }
     for (client& each : clients_)
       moved |= serve(each);
+    clients_.remove_if([](const client& each) { return !each.socket; });
     return moved;
   }
 
@@ -71,6 +74,7 @@ class played_store {
     resp::command_reader reader{{.word_bytes_max = 4 << 20, .command_bytes_max = 8 << 20}};
     std::string replies;
     bool holds = false;
+    bool cut = false; ///< with what it has been answered
   };
   using words = std::span<const std::string_view>;
 
@@ -88,11 +92,23 @@ class played_store {
         const std::string name(step->words.front());
         ++served[name];
         of.holds |= held_.contains(name);
+        if (of.cut)
+          continue;
+        const size_t before = of.replies.size();
         if (refused_.contains(name))
           resp::append_error(of.replies, refused_[name], "this user may not");
         else
           answer(name, step->words, of.replies);
+        if (auto cut = cuts_.find(name); cut != cuts_.end() && cut->second != 0) {
+          --cut->second;
+          of.cut = true;
+          of.replies.resize(before + (of.replies.size() - before) / 2);
+        }
       }
+    }
+    if (of.cut && of.replies.empty()) {
+      of.socket.reset();
+      return true;
     }
     if (of.holds || of.replies.empty())
       return moved;
@@ -130,6 +146,7 @@ class played_store {
   unique_fd listener_;
   std::list<client> clients_;
   std::set<std::string> held_;
+  std::map<std::string, size_t> cuts_;
   std::map<std::string, std::string> refused_; ///< with the first word of the reply
 };
 
@@ -151,7 +168,7 @@ class PlayedStore : public test::actor_fixture {
     with.service = service_;
     with.meter = std::make_shared<read_meter>();
     with.probe = std::make_shared<metrics::tier_probe>();
-    with.counts = std::make_shared<metrics::remote_probe>();
+    with.counts = counts_;
     with.log = with.warn = [](const std::string&) {};
     store_ = spawn_remote_store(sys, home(), std::move(with));
     go_on();
@@ -225,8 +242,38 @@ class PlayedStore : public test::actor_fixture {
   remote::realm names_ = *remote::realm::make("test", std::vector<uint8_t>(32, 'k'));
   played_store server_{folder_.path() + "/store"};
   std::shared_ptr<remote_service> service_ = std::make_shared<remote_service>();
+  std::shared_ptr<metrics::remote_probe> counts_ = std::make_shared<metrics::remote_probe>();
   space_ptr space_;
   remote_store_actor store_;
+};
+
+/// Objects in memory, which are moved.
+class PlayedObjects : public PlayedStore {
+ protected:
+  static constexpr size_t count = 12; ///< more than are asked for at a time
+  static constexpr uint64_t bytes = 512 << 10;
+
+  PlayedObjects() : memory_(count * (object_header_bytes + bytes)) {}
+
+  moved_objects moved() {
+    moved_objects made;
+    made.space = space_;
+    for (size_t i = 0; i < count; ++i)
+      made.objects.push_back({objects_->keys[i],
+                              {.id = object_id{i + 1}, .payload_bytes = bytes},
+                              memory_.data() + i * (object_header_bytes + bytes)});
+    return made;
+  }
+  static std::vector<move_outcome> all(move_outcome what) { return std::vector(count, what); }
+  answered<move_answer> write() { return ask<move_answer>(write_request{moved()}); }
+  answered<move_answer> read(read_limit by = read_limit::max()) {
+    read_request what{moved()};
+    what.read_by = by;
+    return ask<move_answer>(what);
+  }
+
+  std::vector<std::byte> memory_;
+  batch_ptr objects_ = objects(count, bytes);
 };
 
 } // namespace played_store_test

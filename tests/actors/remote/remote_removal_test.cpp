@@ -157,6 +157,8 @@ TEST_F(RemoteRemoval, TellsThatTheStoreIsAway) {
   EXPECT_FALSE(*during);
   server_.close();
   go_on();
+  advance(remote_store::before_another_try);
+  go_on();
   ASSERT_TRUE(*during);
   EXPECT_EQ((*during)->failure.code, errc::busy);
   auto behind = remove(all);

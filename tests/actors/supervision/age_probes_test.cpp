@@ -29,7 +29,7 @@ TEST(AgeProbes, EachTierCountsItsOwn) {
   ages.set(1, probe);
   ages.reused(1, 5ms, 1);
   ages.reused(1, 7ms, 1);
-  ages.evicted(1, 9ms);
+  ages.evicted(1, {}, 9ms);
   ages.reused(2, 5ms, 3); // is not counted
   counts sink;
   probe->collect({}, sink);
