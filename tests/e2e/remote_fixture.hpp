@@ -44,7 +44,7 @@ struct remote_machine {
     connect();
     await_store();
   }
-  void await_store() {
+  void await_store() const {
     ASSERT_TRUE(eventually([&] { return client->tier("remote").state == "ready"; }));
   }
   uint32_t found(const std::vector<digest>& chain, uint32_t tiers = 0) const {
@@ -69,6 +69,26 @@ struct remote_machine {
  private:
   client::space_spec spec_;
 };
+
+// ---- what a machine has of its store ----
+
+inline nlohmann::json store_status(const remote_machine& of) {
+  return answer_of(of.daemon, {"remote", "status"})["remotes"].at(0);
+}
+inline uint64_t misses(const remote_machine& of, const std::string& reason) {
+  const auto shown = store_status(of)["misses"];
+  return shown.contains(reason) ? shown[reason].get<uint64_t>() : 0;
+}
+/// Leaves the chain only in the store.
+inline void chill(const remote_machine& at, const std::vector<digest>& chain) {
+  auto gone =
+      (*at.client)
+          ->admin()
+          .evict({.in = at.client->space(), .what = client::prefix::of_digests(chain), .tiers = on_host},
+                 patiently());
+  ASSERT_TRUE(gone) << gone.error().text;
+  ASSERT_EQ(at.found(chain, on_host), 0U);
+}
 
 class RemoteStores : public ::testing::Test {
  protected:
@@ -102,25 +122,6 @@ class RemoteStores : public ::testing::Test {
     return std::stoll(resp_client(store_->socket()).call(words).substr(sizeof "(integer)"));
   }
 
-  // ---- what the store has ----
-
-  static nlohmann::json store_status(const remote_machine& of) {
-    return answer_of(of.daemon, {"remote", "status"})["remotes"].at(0);
-  }
-  static uint64_t misses(const remote_machine& of, const std::string& reason) {
-    const auto shown = store_status(of)["misses"];
-    return shown.contains(reason) ? shown[reason].get<uint64_t>() : 0;
-  }
-  /// Leaves the chain only in the store.
-  static void chill(const remote_machine& at, const std::vector<digest>& chain) {
-    auto gone =
-        (*at.client)
-            ->admin()
-            .evict({.in = at.client->space(), .what = client::prefix::of_digests(chain), .tiers = on_host},
-                   patiently());
-    ASSERT_TRUE(gone) << gone.error().text;
-    ASSERT_EQ(at.found(chain, on_host), 0U);
-  }
   /// Runs the script with each key of an object, and its value: `k` and `v`.
   void change(const std::string& script) {
     const std::string each = "for _, k in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do local v = "

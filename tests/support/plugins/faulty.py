@@ -1,9 +1,10 @@
-"""The plugin `fs` with faults, for tests: `plugin://faulty?path=FOLDER`. FOLDER/fault names what the next calls do."""
+"""The plugin `fs` with faults, for tests: `plugin://faulty?path=FOLDER`. FOLDER/fault names what the next calls do,
+and behind a space a part of the keys that are read so; without it all are."""
 
 import os
 import signal
 
-from terrace.remote import fs
+from terrace.remote import ABSENT, fs
 
 SOCKET = 3
 
@@ -14,6 +15,8 @@ class Store(fs.Store):
     def __init__(self, path="", greeting=""):
         super().__init__(path)
         self._fault_file = os.path.join(path, "fault")
+        self._part = ""  # of the keys
+        self._other = ""  # a key that was read, without that part
         if greeting == "crash":
             os._exit(7)
         if greeting == "garbage":
@@ -29,7 +32,7 @@ class Store(fs.Store):
     def _fault(self):
         try:
             with open(self._fault_file, encoding="ascii") as file:
-                fault = file.read()
+                fault, _, self._part = file.read().partition(" ")
         except FileNotFoundError:
             return ""
         if fault == "crash":
@@ -55,14 +58,22 @@ class Store(fs.Store):
 
     def get_into(self, keys, buffers):
         fault = self._fault()
+        meant = [fault != "" and self._part in key for key in keys]
+        if fault == "another":
+            self._other = next((key for key, is_meant in zip(keys, meant) if not is_meant and "{" in key), self._other)
+            keys = [self._other if is_meant else key for key, is_meant in zip(keys, meant)]
         lengths = super().get_into(keys, buffers)
-        if fault == "wrong":
-            for buffer in buffers:
+        for i, buffer in enumerate(buffers):
+            if not meant[i]:
+                continue
+            if fault == "wrong":
                 buffer[len(buffer) // 2] ^= 1
-        if fault == "short":
-            return [length - 1 for length in lengths]
-        if fault == "liar":
-            return [1 << 40 for _ in lengths]
+            elif fault == "short":
+                lengths[i] -= 1
+            elif fault == "liar":
+                lengths[i] = 1 << 40
+            elif fault == "absent":
+                lengths[i] = ABSENT
         return lengths
 
     def put_from(self, keys, buffers):
