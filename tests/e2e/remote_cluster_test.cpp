@@ -1,25 +1,11 @@
 // A remote tier on a cluster of three primaries with their replicas: what is shared, nodes that end, slots that move, and clears.
 #include "cluster_fixture.hpp"
 
-#include "tests/support/scrape.hpp"
-
 #include <map>
 #include <thread>
 
 namespace terrace::e2e {
 namespace {
-
-TEST_F(RemoteCluster, WhatOneMachineStoredAnotherLoads) {
-  start(0);
-  auto a = machine(), b = machine();
-  auto chain = chain_of(1, 24);
-  EXPECT_EQ(a->client->store(chain), 24U);
-  ASSERT_TRUE(b->finds_all(chain));
-  EXPECT_EQ(b->client->load_and_check(chain_of(1, 8)), 8U);
-  EXPECT_EQ(stored(), 24);
-  for (size_t i = 0; i < redis_cluster::primaries; ++i)
-    EXPECT_GT(cluster_->keys(i), 0) << "they are spread over all nodes";
-}
 
 TEST_F(RemoteCluster, AnOperatorSeesTheNodes) {
   start(0);
@@ -56,40 +42,6 @@ TEST_F(RemoteCluster, AProbeTakesEachStepAtEachNode) {
     EXPECT_EQ(nodes[cluster_->address(i)], 5) << probed;
     EXPECT_TRUE(cluster_->keys(i, "*probe*").empty());
   }
-}
-
-TEST_F(RemoteCluster, ASweepRemovesWhatClearsHaveLeftAtAllNodes) {
-  start(0);
-  auto a = machine();
-  auto old = singles(1, 12), kept = singles(100, 6);
-  store_all(*a, old);
-  ASSERT_TRUE((*a->client)->admin().clear(nullptr, patiently()));
-  store_all(*a, kept);
-  EXPECT_EQ(stored(), 18);
-  auto swept = answer_of(a->daemon, {"remote", "sweep", "--rate", "1000000"});
-  EXPECT_EQ(swept["removed"], 12) << swept;
-  EXPECT_EQ(swept["current"], 6) << swept;
-  EXPECT_EQ(stored(), 6);
-  EXPECT_TRUE(finds_all(*a, kept));
-}
-
-TEST_F(RemoteCluster, AClearReachesEveryMachine) {
-  start(0);
-  auto a = machine(), b = machine();
-  auto chain = chain_of(1, 12), other = chain_of(2, 6);
-  EXPECT_EQ(a->client->store(chain), 12U);
-  ASSERT_TRUE(b->finds_all(chain));
-  EXPECT_EQ(b->client->load_and_check(chain_of(1, 4)), 4U);
-  auto cleared = (*b->client)->admin().clear(&b->client->space(), patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  EXPECT_EQ(b->found(chain), 0U);
-  ASSERT_TRUE(a->daemon.await_log("was cleared by another machine"));
-  EXPECT_TRUE(a->finds_none(chain)) << "nor in host memory";
-  EXPECT_EQ(a->client->store(other), 6U);
-  ASSERT_TRUE(b->finds_all(other));
-  ASSERT_TRUE((*a->client)->admin().clear(nullptr, patiently()))
-      << "all spaces, whose token is at another node";
-  EXPECT_TRUE(b->finds_none(other));
 }
 
 // ---- nodes that end ----

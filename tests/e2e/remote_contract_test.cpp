@@ -1,7 +1,9 @@
 // What every kind of remote store has to keep, and what no store may do to a daemon: each promise is one test of all kinds. What is
 // special to a kind is in tests of its own (remote_*_test.cpp).
-#include "contract_stores.hpp"
+#include "contract_buckets.hpp"
 #include "resp_door.hpp"
+
+#include <map>
 
 namespace terrace::e2e::contract {
 namespace {
@@ -71,8 +73,12 @@ std::vector<kind> all_kinds() {
 class RemoteContract : public ::testing::TestWithParam<kind> {
  protected:
   void SetUp() override {
-    if (const std::string missing = GetParam().missing(); !missing.empty())
-      GTEST_SKIP() << "there is " << missing;
+    static std::map<std::string, std::string> missing;
+    auto known = missing.find(GetParam().name);
+    if (known == missing.end())
+      known = missing.emplace(GetParam().name, GetParam().missing()).first;
+    if (!known->second.empty())
+      GTEST_SKIP() << "there is " << known->second;
     auto& kept = shared()[GetParam().name];
     store_ = kept ? kept : GetParam().make();
     if (GetParam().shared)
@@ -96,9 +102,9 @@ class RemoteContract : public ::testing::TestWithParam<kind> {
 
   /// By default lookups have enough time on a busy machine of a test.
   std::string section(const std::string& more = "", const std::string& lookup_budget = "1s") const {
-    return "[[remote]]\n" + store_->lines() + "realm_key_file = \"" + (folder_ / "realm").string() +
-           "\"\nlookup_budget = \"" + lookup_budget + "\"\ndemotion = \"write_through\"\nprefix = \"" +
-           prefix_ + "\"\n" + more;
+    return "[[remote]]\naddress = \"" + store_->address() + "\"\n" + store_->credentials() +
+           "realm_key_file = \"" + (folder_ / "realm").string() + "\"\nlookup_budget = \"" + lookup_budget +
+           "\"\ndemotion = \"write_through\"\nprefix = \"" + prefix_ + "\"\n" + more;
   }
   std::unique_ptr<remote_machine> machine(daemon_options with = {}) const {
     if (with.more.empty())
@@ -266,6 +272,10 @@ TEST_P(RemoteContractFaults, AClearWhileTheStoreIsAwayIsAppliedBeforeTheSpaceIsR
   EXPECT_EQ(a_->found(chain_), 0U);
   EXPECT_TRUE(hears_of_clear(*b_, chain_));
   shares(other_);
+  if (!store_->tells_changes())
+    return; // it takes 5 seconds
+  clear(*b_);
+  EXPECT_TRUE(a_->finds_none(other_)) << "it is told of the token that it has set";
 }
 
 TEST_P(RemoteContract, LostTokensLoseWhatTheStoreHas) {
@@ -289,6 +299,9 @@ TEST_P(RemoteContractFaults, ValuesThatTheStoreLostAreMisses) {
   start_two();
   store_and_share(chain_);
   store_->lose_values();
+  if (store_->tells_changes()) {
+    EXPECT_TRUE(b_->finds_none(chain_)) << "the store has told";
+  }
   EXPECT_EQ(b_->client->load_and_check(chain_), 0U);
   EXPECT_TRUE(b_->finds_none(chain_));
   store_->end_damage();
@@ -379,12 +392,13 @@ TEST_P(RemoteContract, AnOperatorSeesItsKindAndStateAndProbesIt) {
   const auto shown = store_status(*a_);
   EXPECT_EQ(shown["state"], "ready");
   EXPECT_EQ(shown["reason"], "");
-  EXPECT_NE(shown["server"], "");
-  EXPECT_TRUE(store_->server().empty() || shown["server"] == store_->server()) << shown;
-  EXPECT_NE(shown["version"], "");
+  if (!store_->server().empty()) {
+    EXPECT_EQ(shown["server"], store_->server());
+    EXPECT_NE(shown["version"], "");
+  }
   EXPECT_EQ(shown["tells_changes"], store_->tells_changes());
   EXPECT_EQ(shown["encrypted"], false);
-  EXPECT_NE(store_->lines().find(shown["address"]), std::string::npos) << shown;
+  EXPECT_NE(shown["address"].get<std::string>().find(store_->address()), std::string::npos) << shown;
   const auto probed = answer_of(a_->daemon, {"remote", "probe"});
   EXPECT_EQ(probed["works"], true) << probed;
 }
@@ -407,6 +421,7 @@ TEST_P(RemoteContract, ASweepRemovesWhatAClearHasLeft) {
   EXPECT_EQ(counted["unknown"], 0) << counted;
   EXPECT_EQ(counted["removed"], 0) << counted;
   EXPECT_EQ(answer_of(a_->daemon, {"remote", "sweep"})["removed"], 4);
+  EXPECT_TRUE(a_->daemon.await_log("an operator's sweep has removed 4 values"));
   EXPECT_EQ(answer_of(a_->daemon, {"remote", "sweep"})["stale"], 0);
   chill(*a_, chain_of(2, 2));
   EXPECT_EQ(a_->client->load_and_check(chain_of(2, 2)), 2U);

@@ -66,18 +66,6 @@ class RemoteEncryption : public RemoteStores {
   std::unique_ptr<remote_machine> a_, b_;
 };
 
-TEST_F(RemoteEncryption, WhatOneMachineStoredAnotherLoadsBitForBit) {
-  start_two();
-  auto chain = chain_of(1, 8);
-  store(*a_, chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  EXPECT_EQ(b_->client->lookup(chain).tiers, std::vector<tier_kind>(8, tier_kind::remote));
-  EXPECT_EQ(b_->client->load_and_check(chain), 8U);
-  EXPECT_EQ(keys().size(), 8U) << "and what is there is not written again";
-  chill(*a_, chain);
-  EXPECT_EQ(a_->client->load_and_check(chain), 8U) << "its own";
-}
-
 TEST_F(RemoteEncryption, TheStoreSeesNoByteOfTheObjectsAndNoDigest) {
   start_store();
   auto chain = chain_of(1, 3), plain = chain_of(2, 3);
@@ -111,21 +99,6 @@ TEST_F(RemoteEncryption, AnotherRealmKeyFindsNothing) {
     chill(*each, chain);
     EXPECT_EQ(each->client->load_and_check(chain), 4U) << "each has its own";
   }
-}
-
-TEST_F(RemoteEncryption, MachinesWithAndWithoutItShareNothing) {
-  start_store();
-  a_ = machine({.more = encrypted()});
-  b_ = machine({.more = section()});
-  auto chain = chain_of(1, 4), other = chain_of(2, 4);
-  store(*a_, chain);
-  store(*b_, other);
-  EXPECT_EQ(a_->found(other), 0U);
-  EXPECT_EQ(b_->found(chain), 0U);
-  auto cleared = (*b_->client)->admin().clear(&b_->client->space(), patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  chill(*a_, chain);
-  EXPECT_EQ(a_->client->load_and_check(chain), 4U) << "nor clears";
 }
 
 TEST_F(RemoteEncryption, AClearHolds) {

@@ -72,6 +72,7 @@ TEST_F(RemoteOperator, SeesThatLookupsDoNotWaitLongEnough) {
   machine_ = std::make_unique<remote_machine>(
       daemon_options{.more = section("demotion = \"write_through\"\n", "5ms")});
   machine_->await_store();
+  EXPECT_TRUE(status()["warnings"].empty());
   nlohmann::json warnings;
   uint64_t seed = 1;
   ASSERT_TRUE(eventually([&] { // with enough late answers
@@ -83,21 +84,6 @@ TEST_F(RemoteOperator, SeesThatLookupsDoNotWaitLongEnough) {
   EXPECT_NE(warnings[0].get<std::string>().find("set lookup_budget to at least"), std::string::npos)
       << warnings;
   EXPECT_NE(terrace(machine_->daemon, {"remote", "status"}).out.find("lookup_budget"), std::string::npos);
-}
-
-TEST_F(RemoteOperator, SeesTheMissesByReason) {
-  start({"--maxmemory", "512mb", "--maxmemory-policy", "allkeys-lru"});
-  EXPECT_TRUE(status()["misses"].empty());
-  EXPECT_TRUE(status()["warnings"].empty());
-  store(chain_of(1, 4));
-  machine_->leave_host(chain_of(1, 4));
-  ask_store(
-      {"EVAL",
-       "for _, key in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do redis.call('append', key, 'x') end "
-       "return 1",
-       "0"});
-  EXPECT_EQ(machine_->client->load_and_check(chain_of(1, 4)), 0U);
-  EXPECT_GE(status()["misses"]["other_length"], 1);
 }
 
 TEST_F(RemoteOperator, SeesWhyItIsOutOfService) {
@@ -190,30 +176,6 @@ TEST_F(RemoteOperator, AProbeSaysThatTheStoreIsFull) {
 }
 
 // ---- sweep ----
-
-TEST_F(RemoteOperator, ASweepRemovesWhatAClearLeft) {
-  start();
-  store(chain_of(1, 4));
-  store(chain_of(2, 2));
-  auto cleared = (*machine_->client)->admin().clear(&machine_->client->space(), patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  store(chain_of(3, 3));
-  const auto before = ask_store({"DBSIZE"});
-  auto counted = answer_of(machine_->daemon, {"remote", "sweep", "--dry-run"});
-  EXPECT_EQ(counted["stale"], 6);
-  EXPECT_EQ(counted["removed"], 0);
-  EXPECT_EQ(counted["current"], 3);
-  EXPECT_EQ(counted["unknown"], 0);
-  EXPECT_GE(counted["stale_bytes"], 6 * object_bytes);
-  EXPECT_EQ(ask_store({"DBSIZE"}), before);
-  auto swept = answer_of(machine_->daemon, {"remote", "sweep"});
-  EXPECT_EQ(swept["removed"], 6);
-  EXPECT_EQ(ask_store({"DBSIZE"}), before - 6);
-  machine_->leave_host(chain_of(3, 3));
-  EXPECT_EQ(machine_->client->load_and_check(chain_of(3, 3)), 3U);
-  EXPECT_EQ(answer_of(machine_->daemon, {"remote", "sweep"})["stale"], 0);
-  EXPECT_TRUE(machine_->daemon.await_log("an operator's sweep has removed 6 values"));
-}
 
 TEST_F(RemoteOperator, ASweepLeavesOtherRealmsAndOtherKeys) {
   start();

@@ -3,8 +3,6 @@
 #include "remote_fixture.hpp"
 
 #include "tests/support/certificates.hpp"
-#include "tests/support/process_memory.hpp"
-#include "tests/support/scrape.hpp"
 
 #include <csignal>
 #include <thread>
@@ -125,33 +123,6 @@ TEST_F(RemoteTls, AClusterIsUsedWithTls) {
   works();
 }
 
-TEST_F(RemoteTls, CarriesObjectsBitForBit) {
-  start_tls_store(server_);
-  start(tls_section(ca()));
-  works();
-  auto probed = answer_of(machine_->daemon, {"remote", "probe"});
-  EXPECT_EQ(probed["works"], true);
-  EXPECT_EQ(probed["steps"].at(1)["step"], "handshake");
-}
-
-TEST_F(RemoteTls, CarriesValuesOfManyParts) {
-  start_tls_store(server_);
-  const std::string door = folder_ / "door.sock";
-  start(tls_section(ca()) + resp_section(door));
-  machine_->await_store();
-  std::string value(9 * mebibyte + 77, '\0');
-  for (size_t i = 0; i < value.size(); ++i)
-    value[i] = static_cast<char>(i * 31 + i / 251);
-  resp_client redis(door);
-  EXPECT_EQ(redis.call({"SET", "large", value}), "OK");
-  ASSERT_TRUE(eventually([&] { return machine_->client->tier("remote").objects == 1; }));
-  occupy(*machine_->client, 100, objects_in(remote_host_memory) - 1);
-  EXPECT_EQ(leased_objects(*machine_->client, 0), 0U);
-  auto found = redis.call({"GET", "large"});
-  EXPECT_EQ(found.size(), value.size()) << found.substr(0, 100);
-  EXPECT_TRUE(found == value);
-}
-
 TEST_F(RemoteTls, TheNameMayBeThatOfAHost) {
   start_tls_store(authority_->issue("named", "DNS:cache.test"));
   port_ += "?name=cache.test";
@@ -164,19 +135,7 @@ TEST_F(RemoteTls, ShowsItsCertificateToAServerThatAsks) {
   start_tls_store(server_, "yes");
   start(tls_section(ca() + "tls_client_file = \"" + ours.both + "\"\n"));
   works();
-}
-
-TEST_F(RemoteTls, AKilledStoreCostsMissesAndComesBack) {
-  start_tls_store(server_);
-  start(tls_section(ca()));
-  works();
-  store_.reset();
-  ASSERT_TRUE(machine_->daemon.await_log("is out of service"));
-  EXPECT_EQ(machine_->client->store(chain_of(2, 4)), 4U) << "nothing waits for it";
-  std::filesystem::remove(folder_ / "redis.sock");
-  start_tls_store(server_);
-  ASSERT_TRUE(machine_->daemon.await_log("is in service again"));
-  works(3);
+  EXPECT_EQ(answer_of(machine_->daemon, {"remote", "probe"})["steps"].at(1)["step"], "handshake");
 }
 
 TEST_F(RemoteTls, AKillInTheMiddleIsAMiss) {
@@ -196,18 +155,6 @@ TEST_F(RemoteTls, AKillInTheMiddleIsAMiss) {
     start_tls_store(server_);
     ASSERT_TRUE(machine_->daemon.await_log("is in service again"));
   }
-}
-
-TEST_F(RemoteTls, AStoreThatStandsStillHoldsNobodyUp) {
-  start_tls_store(server_);
-  start(tls_section(ca()));
-  works();
-  machine_->leave_host(chain_of(1, 4));
-  ASSERT_TRUE(test::suspend(store_->pid()));
-  EXPECT_EQ(machine_->client->load_and_check(chain_of(1, 4)), 0U);
-  EXPECT_TRUE(machine_->daemon.await_log("it does not answer"));
-  ::kill(store_->pid(), SIGCONT);
-  ASSERT_TRUE(machine_->daemon.await_log("is in service again"));
 }
 
 // ---- what is wrong ----

@@ -1,11 +1,9 @@
-// Several machines share what they compute through one redis-server: what one stored the others load, bit for bit, and nothing
-// that a machine cleared is found by any other.
+// Several machines share what they compute through one redis-server, and nothing that a machine cleared is found by any other. What
+// other kinds of stores promise as well is in remote_contract_test.cpp.
 #include "remote_fixture.hpp"
 
-#include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
 
-#include <csignal>
 #include <filesystem>
 
 namespace terrace::e2e {
@@ -32,18 +30,6 @@ class SharedCache : public RemoteStores {
 
   std::unique_ptr<remote_machine> a_, b_;
 };
-
-TEST_F(SharedCache, WhatOneMachineStoredAnotherLoads) {
-  start_two();
-  auto chain = chain_of(1, 4);
-  EXPECT_EQ(a_->client->store(chain), 4U);
-  ASSERT_TRUE(b_->finds_all(chain));
-  EXPECT_EQ(b_->client->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::remote));
-  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
-  EXPECT_EQ(b_->client->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host));
-  EXPECT_EQ(stored(), 4) << "and what is there is not written again";
-  EXPECT_EQ(b_->client->tier("remote").bytes_written, 0U);
-}
 
 TEST_F(SharedCache, CountsWhatItAsksReadsAndMisses) {
   start_store();
@@ -178,24 +164,6 @@ TEST_F(SharedCache, RanksAreApart) {
   EXPECT_EQ(b_->found(chain), 0U) << "rank 1 is missing";
 }
 
-TEST_F(SharedCache, AClearReachesEveryMachine) {
-  start_store();
-  a_ = machine({.disk_bytes = 64 * mebibyte});
-  b_ = machine();
-  auto chain = chain_of(1, 4), other = chain_of(2, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(a_->finds_all(chain, on_remote));
-  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
-  auto cleared = (*b_->client)->admin().clear(&b_->client->space(), patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  EXPECT_EQ(b_->found(chain), 0U);
-  EXPECT_TRUE(a_->daemon.await_log("was cleared by another machine"));
-  EXPECT_TRUE(a_->finds_none(chain)) << "host memory and disk of the other machine are cleared, too";
-  EXPECT_EQ(a_->client->store(other), 4U);
-  ASSERT_TRUE(b_->finds_all(other));
-  EXPECT_EQ(b_->client->load_and_check(other), 4U);
-}
-
 /// What a machine with a disk finds after it was away while another one cleared.
 class AwayFromAClear : public SharedCache {
  protected:
@@ -271,45 +239,6 @@ TEST_F(AwayFromAClear, ThatDidNotHappenFindsAll) {
   EXPECT_EQ(a_->client->load_and_check(chain_), 4U);
 }
 
-TEST_F(SharedCache, AClearOfEverythingReachesEveryMachine) {
-  start_two();
-  auto chain = chain_of(1, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  auto cleared = (*a_->client)->admin().clear(nullptr, patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  EXPECT_EQ(a_->found(chain), 0U);
-  EXPECT_TRUE(b_->finds_none(chain));
-}
-
-TEST_F(SharedCache, AClearWithoutTheStoreHoldsWhenItIsBack) {
-  const std::vector<std::string> durable{"--appendonly", "yes", "--appendfsync", "always"};
-  start_store(durable);
-  a_ = machine();
-  b_ = machine();
-  auto chain = chain_of(1, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  stop_store();
-  ASSERT_TRUE(a_->daemon.await_log("is out of service"));
-  auto cleared = (*a_->client)->admin().clear(&a_->client->space(), patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  start_store(durable);
-  a_->await_store();
-  b_->await_store();
-  EXPECT_GE(stored(), 4) << "the store has kept the values";
-  EXPECT_EQ(a_->found(chain), 0U);
-  EXPECT_TRUE(b_->finds_none(chain));
-  auto later = chain_of(2, 4);
-  EXPECT_EQ(a_->client->store(later), 4U);
-  ASSERT_TRUE(b_->finds_all(later));
-  cleared = (*b_->client)->admin().clear(&b_->client->space(), patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  EXPECT_TRUE(a_->daemon.await_log("was cleared by another machine"))
-      << "it is told of the token that it has set";
-  EXPECT_TRUE(a_->finds_none(later));
-}
-
 TEST_F(SharedCache, AClearWithoutTheStoreOutlivesTheDaemon) {
   const std::vector<std::string> durable{"--appendonly", "yes", "--appendfsync", "always"};
   start_store(durable);
@@ -331,19 +260,6 @@ TEST_F(SharedCache, AClearWithoutTheStoreOutlivesTheDaemon) {
   a_->connect();
   a_->await_store();
   EXPECT_TRUE(a_->finds_none(chain));
-}
-
-TEST_F(SharedCache, ALostTokenLosesWhatTheStoreHas) {
-  start_two();
-  auto chain = chain_of(1, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  ask_store({"EVAL",
-             "for _, key in ipairs(redis.call('keys', 'terrace/t1/epoch/*')) do redis.call('del', key) end "
-             "return 1",
-             "0"});
-  EXPECT_TRUE(b_->finds_none(chain));
-  EXPECT_EQ(a_->found(chain), 4U) << "but what a machine has itself stays";
 }
 
 TEST_F(SharedCache, AStoreThatRestartsWithAnOldCopyBringsNothingBackThatWasCleared) {
@@ -383,33 +299,6 @@ TEST_F(SharedCache, AServerThatForgetsWhatItWasAskedForCostsNoHit) {
   }
 }
 
-TEST_F(SharedCache, WhatTheStoreHasEvictedIsNotFound) {
-  start_two();
-  auto chain = chain_of(1, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  ask_store({"EVAL",
-             "for _, key in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do redis.call('del', key) end "
-             "return 1",
-             "0"});
-  EXPECT_TRUE(b_->finds_none(chain)) << "the store has told";
-  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
-}
-
-TEST_F(SharedCache, WrongBytesOfOtherMachinesAreNeverServed) {
-  start_two();
-  auto chain = chain_of(1, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  ask_store({"EVAL",
-             "for _, key in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do "
-             "redis.call('setrange', key, 5000, 'changed') end return 1",
-             "0"});
-  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
-  ASSERT_TRUE(eventually([&] { return stored() <= 1; })) << "what was read is removed";
-  EXPECT_NE(b_->client->tier("remote").notice.find("were not as they were written"), std::string::npos);
-}
-
 TEST_F(SharedCache, AMachineThatLeavesOrJoinsDisturbsNobody) {
   start_two();
   auto chain = chain_of(1, 4);
@@ -424,40 +313,6 @@ TEST_F(SharedCache, AMachineThatLeavesOrJoinsDisturbsNobody) {
   c->client->store(more);
   ASSERT_TRUE(b_->finds_all(more));
   EXPECT_EQ(b_->client->load_and_check(more), 4U);
-}
-
-TEST_F(SharedCache, AStoreThatRestartsEmptyCostsMisses) {
-  start_two();
-  auto chain = chain_of(1, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  stop_store();
-  ASSERT_TRUE(b_->daemon.await_log("is out of service"));
-  EXPECT_EQ(b_->found(chain), 0U);
-  start_store();
-  a_->await_store();
-  b_->await_store();
-  EXPECT_EQ(b_->found(chain), 0U);
-  auto more = chain_of(2, 4);
-  a_->client->store(more);
-  ASSERT_TRUE(b_->finds_all(more));
-  EXPECT_EQ(b_->client->load_and_check(more), 4U);
-}
-
-TEST_F(SharedCache, AStoreThatStandsStillCostsALookupItsBudget) {
-  start_store();
-  a_ = machine({.more = impatient_section()});
-  b_ = machine({.more = impatient_section()});
-  auto chain = chain_of(1, 4), unknown = chain_of(2, 4);
-  a_->client->store(chain);
-  ASSERT_TRUE(b_->finds_all(chain));
-  ASSERT_TRUE(test::suspend(store_->pid()));
-  EXPECT_EQ(b_->found(unknown), 0U) << "it does not wait for the store";
-  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
-  EXPECT_TRUE(b_->daemon.await_log("it does not answer"));
-  ::kill(store_->pid(), SIGCONT);
-  b_->await_store();
-  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
 }
 
 TEST_F(SharedCache, AnOperatorsEvictionRemovesValues) {
