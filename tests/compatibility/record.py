@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Records what a release promises to read later: the frames of a client and a volume. Run it once for a version of the protocol or
-of the disk format that a release has, and commit what it writes; a recording is never made anew.
+of the disk format that a release has, and commit what it writes. It leaves what is there: a recording is never made anew.
 
     record.py TERRACED
 
@@ -173,21 +173,26 @@ def record_answers(program, frames, schema):
     return answers
 
 
-def main():
-    program = os.path.abspath(sys.argv[1])
-    version = constant("src/protocol/kinds.hpp", "version")
-    schema_file = HERE / f"protocol_{version}.fbs"
+def record_protocol(program, version, schema_file, file):
     schema_file.write_text(without_comments((ROOT / "src/protocol/terrace.fbs").read_text()))
     frames = {name: frame(schema_file, kind, table, contents, 1 + i).hex()
               for i, (name, kind, table, contents) in enumerate(requests(version))}
-    schema = Schema(schema_file.read_text())
-    recorded = {"frames": frames, "answers": record_answers(program, frames, schema)}
-    (HERE / f"protocol_{version}.json").write_text(json.dumps(recorded, indent=1) + "\n")
-    volume = record_volume(program, frames, schema)
-    disk = constant("src/storage/superblock.hpp", "superblock_version")
-    file = HERE / f"volume_{disk}.gz"
-    file.write_bytes(gzip.compress(volume, 9, mtime=0))
-    print(f"{len(volume)} bytes, {file.stat().st_size} in {file.name}")
+    answers = record_answers(program, frames, Schema(schema_file.read_text()))
+    file.write_text(json.dumps({"frames": frames, "answers": answers}, indent=1) + "\n")
+    print(f"{file.name}: {len(frames)} frames")
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    version = constant("src/protocol/kinds.hpp", "version")
+    schema_file, file = HERE / f"protocol_{version}.fbs", HERE / f"protocol_{version}.json"
+    if not file.exists():
+        record_protocol(program, version, schema_file, file)
+    volume_file = HERE / f"volume_{constant('src/storage/superblock.hpp', 'superblock_version')}.gz"
+    if not volume_file.exists():
+        volume = record_volume(program, json.loads(file.read_text())["frames"], Schema(schema_file.read_text()))
+        volume_file.write_bytes(gzip.compress(volume, 9, mtime=0))
+        print(f"{volume_file.name}: {len(volume)} bytes, {volume_file.stat().st_size} here")
 
 
 if __name__ == "__main__":
