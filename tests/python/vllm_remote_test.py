@@ -7,7 +7,7 @@ from typing import Any
 
 import terrace
 from daemon import PATIENCE, Daemon
-from shared_store import SharedStore, objects_in_store, without_server
+from shared_store import SharedStore, objects_in_store, remote_tier, without_server
 from vllm_connector_test import CHUNK, Engine, Request, plan_with, until
 
 
@@ -21,6 +21,7 @@ class Machines(unittest.TestCase):
     def machine(self) -> Daemon:
         daemon = self.store.machine()
         self.addCleanup(daemon.stop)
+        until(lambda: remote_tier(daemon).state == "ready")  # before, it neither writes there nor looks there
         return daemon
 
     def engine(self, daemon: Daemon, **settings: Any) -> Engine:
@@ -33,7 +34,7 @@ class Machines(unittest.TestCase):
         one = self.engine(self.first)
         chunks = len(request.block_hashes)
         one.compute(request, list(range(1, chunks + 1)))
-        until(lambda: objects_in_store(self.first) >= chunks)
+        until(lambda: objects_in_store(self.first) == chunks * len(one.plan.parts))
         self.first.terminate()
 
     def test_what_one_machine_computes_another_loads(self) -> None:
