@@ -149,8 +149,8 @@ std::unique_ptr<owned_prefix> of_digests(nb::handle digests, std::optional<uint8
     };
     for (nb::handle one : digests) {
       if (PyBytes_CheckExact(one.ptr())) { // an engine has thousands of them
-        add({reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(one.ptr())),
-             static_cast<size_t>(PyBytes_GET_SIZE(one.ptr()))});
+        add({reinterpret_cast<const uint8_t*>(PyBytes_AsString(one.ptr())),
+             static_cast<size_t>(PyBytes_Size(one.ptr()))});
         continue;
       }
       memory_argument given(one, memory_argument::access::reading);
