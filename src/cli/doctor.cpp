@@ -147,21 +147,36 @@ finding examine_memory(const std::string& root, uint64_t host_bytes) {
   return good("memory", text);
 }
 
-/// The limit of the nearest control group; UINT64_MAX: none.
-uint64_t cgroup_limit(const std::string& root) {
-  std::string line = contents(root + "/proc/self/cgroup"); // "0::/path" where there is one hierarchy
-  auto at = line.find("0::");
-  if (at == std::string::npos)
-    return UINT64_MAX;
-  std::string path = line.substr(at + 3, line.find('\n', at) - at - 3);
+/// The least limit in this file of a control group and of those that contain it; UINT64_MAX: none.
+uint64_t cgroup_limit(const std::string& top, const files::path& path, const std::string& file) {
   uint64_t least = UINT64_MAX;
   for (files::path group = path;; group = group.parent_path()) {
-    std::string limit = contents(root + "/sys/fs/cgroup" + group.string() + "/memory.max");
-    if (!limit.empty() && limit != "max")
-      least = std::min<uint64_t>(least, std::strtoull(limit.c_str(), nullptr, 10));
+    const std::string limit = contents(top + group.string() + "/" + file);
+    // Version 1 has no "max", but nearly 2^63.
+    if (const auto bytes = std::strtoull(limit.c_str(), nullptr, 10); bytes != 0 && bytes < 1ULL << 62)
+      least = std::min<uint64_t>(least, bytes);
     if (group == group.parent_path() || group.empty())
       return least;
   }
+}
+
+/// A machine may have both versions; either may limit memory.
+uint64_t cgroup_limit(const std::string& root) {
+  uint64_t least = UINT64_MAX;
+  std::istringstream groups(contents(root + "/proc/self/cgroup"));
+  for (std::string line;
+       std::getline(groups, line);) { // "0::/path" of version 2, "4:memory:/path" of version 1
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos)
+      continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string path = line.substr(second + 1);
+    if (controllers == ",,")
+      least = std::min(least, cgroup_limit(root + "/sys/fs/cgroup", path, "memory.max"));
+    else if (controllers.find(",memory,") != std::string::npos)
+      least = std::min(least, cgroup_limit(root + "/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"));
+  }
+  return least;
 }
 
 finding examine_cgroup(const std::string& root, uint64_t host_bytes) {

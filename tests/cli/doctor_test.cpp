@@ -89,6 +89,18 @@ TEST_F(Doctor, ComparesHostBytesWithTheNearestLimitOfAControlGroup) {
   EXPECT_EQ(about("control group").state, health::ok);
 }
 
+TEST_F(Doctor, KnowsLimitsOfBothVersionsOfControlGroups) {
+  write("/proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/a/b\n0::/c\n");
+  write("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n"); // none
+  EXPECT_EQ(about("control group").text, "no limit on memory");
+  write("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1073741823\n");
+  EXPECT_EQ(about("control group").state, health::failure);
+  write("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "2147483648\n");
+  EXPECT_EQ(about("control group").state, health::ok);
+  write("/sys/fs/cgroup/c/memory.max", "1073741824\n");
+  EXPECT_EQ(about("control group").state, health::warning);
+}
+
 TEST_F(Doctor, SaysWhichLargePagesThereAre) {
   EXPECT_EQ(about("large pages").text, "advise");
   write("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
