@@ -47,17 +47,38 @@ mover_actor::behavior_type slow_mover(mover_actor::pointer, const std::shared_pt
 struct SlowTier : disk_fixture {
   std::shared_ptr<far_memory> far = std::make_shared<far_memory>();
 
-  SlowTier() {
+  SlowTier() { begin(demotion_mode::write_through, demotion_mode::write_through); }
+  void begin(demotion_mode of_disk, demotion_mode of_slow) {
     start({.host_objects = 16,
            .disk_objects = 64,
+           .demotion = of_disk,
            .more_tiers = {{.kind = tier_kind::remote, .policy = "lru"}}});
     tier_handle below;
     below.kind = tier_kind::remote;
+    below.demotion = of_slow;
     below.bytes = 128 * physical;
     below.mover = sys.spawn(slow_mover, far);
     auto space = make_space(below, below.bytes, 0).value();
     join_tier(sys, *group, std::move(below), {.space = std::move(space)});
     settle();
+  }
+  void begin_anew(demotion_mode of_disk, demotion_mode of_slow) {
+    TearDown();
+    folder.clear();
+    far->clear();
+    begin(of_disk, of_slow);
+  }
+  /// Two of these were used twice, and what the tiers below got of them is lost again.
+  void evict_four_of_which_two_were_used() {
+    EXPECT_EQ(store(0, 4).stored_chunks, 4u);
+    EXPECT_EQ(load(0, 2).chunks, 2u);
+    settle();
+    for (const tier_actor& below : {disk_tier(), slow()})
+      if (const size_t has = present(below, 0, 4); has != 0)
+        forget(below, 0, has);
+    store(100, 16);
+    settle();
+    EXPECT_EQ(present(group->host, 0, 4), 0u);
   }
   const tier_actor& slow() { return group->tier(tier_kind::remote)->tier; }
   /// On the slow tier and nowhere else.
@@ -139,4 +160,28 @@ TEST_F(SlowTier, ServesWhileTheDiskIsOutOfService) {
   EXPECT_EQ(lookup(chain(0, 4)).plan.found_chunks, 4u);
   EXPECT_EQ(load(0, 4).chunks, 4u);
   EXPECT_TRUE(delivered(3));
+}
+
+TEST_F(SlowTier, GetsWhatIsEvictedBesideADiskThatGetsWhatWasUsed) {
+  begin_anew(demotion_mode::selective, demotion_mode::write_back);
+  evict_four_of_which_two_were_used();
+  EXPECT_EQ(present(slow(), 0, 4), 4u);
+  EXPECT_EQ(present(disk_tier(), 0, 2), 2u);
+  EXPECT_EQ(present(disk_tier(), 2, 2), 0u);
+  EXPECT_EQ(load(0, 4).chunks, 4u);
+}
+
+TEST_F(SlowTier, GetsWhatWasUsedBesideADiskThatGetsWhatIsEvicted) {
+  begin_anew(demotion_mode::write_back, demotion_mode::selective);
+  evict_four_of_which_two_were_used();
+  EXPECT_EQ(present(disk_tier(), 0, 4), 4u);
+  EXPECT_EQ(present(slow(), 0, 2), 2u);
+  EXPECT_EQ(present(slow(), 2, 2), 0u);
+}
+
+TEST_F(SlowTier, GetsWhatIsEvictedAsTheDiskDoes) {
+  begin_anew(demotion_mode::write_back, demotion_mode::write_back);
+  evict_four_of_which_two_were_used();
+  EXPECT_EQ(present(disk_tier(), 0, 4), 4u);
+  EXPECT_EQ(present(slow(), 0, 4), 4u);
 }
