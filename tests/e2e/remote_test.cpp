@@ -198,6 +198,18 @@ TEST_F(RemoteTier, AnOrderlyEndWritesBackWhatHostMemoryHas) {
   EXPECT_EQ(b.client->load_and_check(chain), chain.size());
 }
 
+TEST_F(RemoteTier, AnOrderlyEndWritesNoValuesOfRedisClients) {
+  start_store();
+  const std::string door = folder_ / "door.sock";
+  start_daemon({.more = section(write_back) + resp_section(door)});
+  auto chain = chain_of(1, 2);
+  EXPECT_EQ(client_->store(chain), chain.size());
+  EXPECT_EQ(resp_client(door).call({"SET", "key", std::string(100'000, 'v')}), "OK");
+  client_.reset();
+  EXPECT_EQ(daemon_->terminate(), 0);
+  EXPECT_EQ(ask_store({"DBSIZE"}), 4) << "two objects and two tokens: nobody would find the value";
+}
+
 TEST_F(RemoteTier, WithoutAStoreWhatWouldBeWrittenBackIsDropped) {
   start_store();
   const uint16_t port = test::free_port();

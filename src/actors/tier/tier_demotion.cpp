@@ -1,5 +1,6 @@
 #include "actors/tier/tier_shell.hpp"
 
+#include "actors/resp/value_transfer.hpp"
 #include "runtime/answer.hpp"
 #include "tier/objects/object_departures.hpp"
 #include "tier/policy/second_use.hpp"
@@ -95,10 +96,18 @@ void send_batch(tier_pointer self, uint64_t number, size_t batch, demote_request
   });
 }
 
+/// A store that machines share names values of Redis clients by a key of this run, so nobody finds them after its end.
+bool is_useless_after_the_end(const space_ptr& space, const std::vector<tier_joined_notice>& to) {
+  return resp::is_value_space(space->spec) && std::ranges::all_of(to, [](const tier_joined_notice& each) {
+           return static_cast<bool>(each.tier->store);
+         });
+}
+
 /// Writes the objects, in the order of their chains, to the tiers that lack them. Returns false if there are
-/// none; `over` is then not called.
+/// none; `over` is then not called. `at_end`: the daemon ends.
 bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
-                   const std::vector<tier_joined_notice>& to, demotion_turn turn, ended_demotion over) {
+                   const std::vector<tier_joined_notice>& to, demotion_turn turn, ended_demotion over,
+                   bool at_end = false) {
   auto& state = self->state;
   auto objects = lacking(state.objects().departures().describe(ids), to, state.below.all);
   if (objects.empty())
@@ -111,11 +120,10 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
   }
   auto batches = batches_of(objects, by_chain, bytes_max);
   auto homeless = [&](const demotion_batch& batch) {
-    bool unknown =
-        !state.objects().departures().origins().space(batch.space); // published before origins were kept
-    if (unknown)
+    const space_ptr space = state.objects().departures().origins().space(batch.space);
+    if (!space) // published before origins were kept
       state.probe->not_demoted(refusal_reason::failed, batch.places.size());
-    return unknown;
+    return !space || (at_end && is_useless_after_the_end(space, to));
   };
   std::erase_if(batches, homeless);
   if (batches.empty())
@@ -195,7 +203,7 @@ void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& 
       walk->tally.add(ended.tally());
       write_more_down(self, walk);
     };
-    if (write_objects(self, ids, to, demotion_turn::first, next))
+    if (write_objects(self, ids, to, demotion_turn::first, next, true))
       return;
   }
   walk->reply.deliver({{}, true, walk->tally});
