@@ -262,6 +262,19 @@ TEST_F(SharedCache, AClearWithoutTheStoreOutlivesTheDaemon) {
   EXPECT_TRUE(a_->finds_none(chain));
 }
 
+TEST_F(SharedCache, AClearThatTheStoreRefusesIsToldAgain) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  resp_client server(store_->socket());
+  EXPECT_EQ(server.call({"ACL", "SETUSER", "default", "-set"}), "OK");
+  auto cleared = (*a_->client)->admin().clear(&a_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  EXPECT_EQ(server.call({"ACL", "SETUSER", "default", "+set"}), "OK");
+  EXPECT_TRUE(b_->finds_none(chain)) << "although nobody uses the first machine";
+}
+
 TEST_F(SharedCache, AStoreThatRestartsWithAnOldCopyBringsNothingBackThatWasCleared) {
   start_two();
   auto chain = chain_of(1, 4), later = chain_of(2, 4);

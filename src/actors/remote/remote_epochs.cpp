@@ -122,14 +122,24 @@ task<> remote_store::prepare_spaces(uint64_t number) {
     wait->end();
   }
   prepares_ = false;
-  const auto owes_one = [](const auto& each) { return each.second->epoch.token.owes_clear(); };
-  if (recorded_ && !realm_.token.owes_clear() && std::none_of(spaces_.begin(), spaces_.end(), owes_one) &&
-      std::none_of(earlier_.begin(), earlier_.end(), owes_one)) {
+  const auto all = all_tokens();
+  const bool owes = std::ranges::any_of(all, [](const auto& each) { return each.first->token.owes_clear(); });
+  if (owes && serving() && !std::exchange(clears_again_, true))
+    after(between_clears, clears_timer);
+  if (recorded_ && !owes) {
     recorded_ = false;
     const uint64_t settling = next_task_++;
     run(settle(settling), settling);
   }
   ended(number);
+}
+
+/// The store has refused a clear, and this machine may not use the space for long: others would find what was cleared until then.
+void remote_store::clear_again() {
+  clears_again_ = false;
+  for (const auto& [of, space] : all_tokens())
+    if (of->token.owes_clear())
+      prepare(space);
 }
 
 /// Returns true if the token is usable. `space`: null: the token is that of the realm.

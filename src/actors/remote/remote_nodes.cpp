@@ -450,6 +450,8 @@ void remote_store::on_io_done(const runtime::io_done& done) {
       on_budget();
     } else if (done.tag == limit_timer) {
       on_limit();
+    } else if (done.tag == clears_timer) {
+      clear_again();
     } else if (done.tag == replicas_timer) {
       ask_for_replicas_later();
       want_map();

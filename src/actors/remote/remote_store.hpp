@@ -139,6 +139,8 @@ class remote_store {
   static constexpr std::chrono::seconds between_doubts{2};
   /// A cluster that is read from its replicas is asked for its slots so often: nobody tells of a replica that has joined or come back.
   static constexpr std::chrono::seconds between_replicas{10};
+  /// A store that refuses a clear, as a cluster that does not serve yet, is told of it again after this time.
+  static constexpr std::chrono::seconds between_clears{1};
   static constexpr size_t nodes_max = 1'024;
   static constexpr size_t nodes_max_with_replica = nodes_max / 2; ///< of which the rest is kept for primaries
   /// Encrypted or decrypted in a turn: 0.1 to 0.2 ms, as the kernel takes to copy a piece of a connection.
@@ -169,7 +171,7 @@ class remote_store {
 
  private:
   enum class phase : uint8_t { down, connecting, ready, closing };
-  enum timer : uint64_t { map_timer = 1, budget_timer, replicas_timer, limit_timer };
+  enum timer : uint64_t { map_timer = 1, budget_timer, replicas_timer, limit_timer, clears_timer };
   using time_point = std::chrono::steady_clock::time_point;
   using said = std::function<void(const remote::finished_command*)>; ///< null, once: the connection is lost
 
@@ -471,6 +473,7 @@ class remote_store {
   void keep_tokens();
   space_tokens tokens_now() const;
   task<> write_tokens_down(uint64_t number);
+  void clear_again();
   task<> clear_there(space_state_ptr space, answer<forget_answer> reply, forget_answer told, uint64_t number);
   void read_records();
   task<error> record(pending_clear clear, bool settled);
@@ -510,6 +513,7 @@ class remote_store {
   bool recorded_ = false; ///< the state directory has clears that the store has not
   std::deque<std::pair<space_state_ptr, std::shared_ptr<waiting>>> preparing_;
   bool prepares_ = false;
+  bool clears_again_ = false; ///< the timer for it runs
   uint64_t next_task_ = 0;
   std::unordered_map<uint64_t, task<>> tasks_; ///< in progress; last, because they refer to the others
 };
