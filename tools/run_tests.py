@@ -162,7 +162,8 @@ def judge(failures, alone, build):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the configured and built folder")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="test programs at a time")
+    # One more than there are processors: the end-to-end tests wait for daemons and stores most of the time.
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() + 1, help="test programs at a time")
     parser.add_argument("--slower", type=int, default=3, help="multiplies every program's time limit")
     parser.add_argument("--flaky", type=pathlib.Path, default=flaky_tests.LIST, help="where the flaky tests are listed")
     parser.add_argument("--known-flaky", type=pathlib.Path, default=flaky_tests.KNOWN, help="those that may not be again")

@@ -44,21 +44,6 @@ class RemoteTier : public RemoteStores {
   std::unique_ptr<tester> client_;
 };
 
-TEST_F(RemoteTier, HasWhatHostMemoryEvictedBitForBit) {
-  start();
-  auto chain = chain_of(1, 4);
-  store_far(chain);
-  auto found = client_->lookup(chain);
-  EXPECT_EQ(found.found_chunks, 4U);
-  EXPECT_EQ(found.tiers, std::vector<tier_kind>(4, tier_kind::remote));
-  EXPECT_EQ(client_->load_and_check(chain), 4U);
-  EXPECT_EQ(client_->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host)) << "promoted";
-  auto status = client_->tier("remote");
-  EXPECT_EQ(status.bytes_read, 4 * object_bytes);
-  EXPECT_GE(status.bytes_written, 4 * object_bytes);
-  EXPECT_EQ(daemon_->terminate(), 0);
-}
-
 TEST_F(RemoteTier, ALeaseHoldsAllThatItBringsToAFullHostMemory) {
   start();
   auto chain = chain_of(1, 12); // more than are read at a time
@@ -282,76 +267,6 @@ TEST_F(RemoteTier, KeepsNoMoreInMindThanItMay) {
     auto objects = client_->tier("remote").objects;
     return objects <= 128 && ask_store({"DBSIZE"}) > static_cast<int64_t>(objects);
   })) << "what it has forgotten is there for others";
-}
-
-TEST_F(RemoteTier, AClearHoldsThereToo) {
-  start();
-  auto chain = chain_of(1, 4);
-  store_far(chain);
-  auto cleared = (*client_)->admin().clear(&client_->space(), patiently());
-  ASSERT_TRUE(cleared) << cleared.error().text;
-  EXPECT_EQ(client_->lookup(chain).found_chunks, 0U);
-}
-
-TEST_F(RemoteTier, AnObjectOfManyPartsComesBack) {
-  start_store();
-  const std::string door = folder_ / "door.sock";
-  start_daemon({.more = section() + resp_section(door)});
-  std::string value(5 * mebibyte + 77, '\0');
-  for (size_t i = 0; i < value.size(); ++i)
-    value[i] = static_cast<char>(i * 31 + i / 251);
-  resp_client redis(door);
-  EXPECT_EQ(redis.call({"SET", "large", value}), "OK");
-  ASSERT_TRUE(eventually([&] { return client_->tier("remote").objects == 1; }));
-  EXPECT_EQ(ask_store({"DBSIZE"}), 7) << "with the token of the realm; no other machine finds it";
-  occupy(*client_, 100, objects_in(remote_host_memory) - 1); // which leaves no room for it
-  EXPECT_EQ(leased_objects(*client_, 0), 0U);
-  auto found = redis.call({"GET", "large"});
-  EXPECT_EQ(found.size(), value.size()) << found.substr(0, 100);
-  EXPECT_TRUE(found == value);
-}
-
-TEST_F(RemoteTier, BytesThatOthersChangedAreAMiss) {
-  start();
-  auto chain = chain_of(1, 4);
-  store_far(chain);
-  ask_store({"EVAL",
-             "for _, key in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do redis.call('setrange', key, "
-             "5000, 'changed') "
-             "end return 1",
-             "0"});
-  EXPECT_EQ(client_->load_and_check(chain), 0U);
-  auto status = client_->tier("remote");
-  EXPECT_NE(status.notice.find("were not as they were written"), std::string::npos) << status.notice;
-  ASSERT_TRUE(eventually([&] { return client_->lookup(chain).found_chunks == 0; }))
-      << "and never found again";
-}
-
-TEST_F(RemoteTier, WhatTheStoreHasEvictedIsAMiss) {
-  start();
-  auto chain = chain_of(1, 4);
-  store_far(chain);
-  resp_client(store_->socket()).call({"FLUSHALL"});
-  EXPECT_EQ(client_->load_and_check(chain), 0U);
-  ASSERT_TRUE(eventually([&] { return client_->lookup(chain).found_chunks == 0; }));
-}
-
-TEST_F(RemoteTier, AKilledStoreCostsMissesAndComesBack) {
-  start();
-  auto chain = chain_of(1, 4);
-  store_far(chain);
-  store_.reset();
-  ASSERT_TRUE(daemon_->await_log("the remote tier of group default is out of service: the store at "));
-  EXPECT_EQ(client_->lookup(chain).found_chunks, 0U);
-  EXPECT_EQ(client_->tier("remote").state, "degraded");
-  EXPECT_NE(reason().find("/redis.sock"), std::string::npos) << reason();
-  EXPECT_EQ(client_->store(chain_of(2, 4)), 4U) << "nothing waits for it";
-  std::filesystem::remove(folder_ / "redis.sock");
-  start_store();
-  ASSERT_TRUE(daemon_->await_log("the remote tier of group default is in service again"));
-  EXPECT_EQ(client_->load_and_check(chain), 0U) << "it came back empty";
-  store_far(chain_of(3, 4));
-  EXPECT_EQ(client_->load_and_check(chain_of(3, 4)), 4U);
 }
 
 // Every request in here ends while the store stands still.
