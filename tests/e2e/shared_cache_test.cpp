@@ -4,6 +4,7 @@
 
 #include "tests/support/scrape.hpp"
 
+#include <cstdint>
 #include <filesystem>
 
 namespace terrace::e2e {
@@ -177,15 +178,26 @@ class AwayFromAClear : public SharedCache {
     ASSERT_TRUE(b_->finds_all(chain_));
     ASSERT_TRUE(eventually([&] { return keeps_tokens(); }));
   }
-  /// Those of the realm and of the space.
-  bool keeps_tokens() const {
+  /// The record of the tokens that the first machine knows; empty: there is none.
+  std::string kept_tokens() const {
     const auto state = std::filesystem::path(a_->daemon.socket()).parent_path() / "own-state";
     for (const auto& each : std::filesystem::directory_iterator(state))
-      if (each.path().filename().string().starts_with("tokens-")) {
-        const std::string text = read_file(each.path());
-        return std::ranges::count(text, '\n') == 5; // title, store, all, space, checksum
-      }
-    return false;
+      if (each.path().filename().string().starts_with("tokens-") && each.path().extension() != ".new")
+        return read_file(each.path());
+    return {};
+  }
+  /// Those of the realm and of the space.
+  bool keeps_tokens() const {
+    return std::ranges::count(kept_tokens(), '\n') == 5; // title, store, all, space, checksum
+  }
+  /// A clear that came while the volume was opened is repeated once it has joined, and takes what was stored meanwhile with it. Until
+  /// then the record says that a token is not known.
+  bool has_cleared_since(const std::string& before) const {
+    const std::string unknown = std::to_string(UINT64_MAX);
+    return eventually([&] {
+      const std::string now = kept_tokens();
+      return keeps_tokens() && now != before && now.find(unknown) == std::string::npos;
+    });
   }
   void come_back() {
     a_->daemon.start();
@@ -199,10 +211,12 @@ class AwayFromAClear : public SharedCache {
 TEST_F(AwayFromAClear, OfItsSpaceFindsNothing) {
   start_apart();
   a_->daemon.kill();
+  const std::string before = kept_tokens();
   auto cleared = (*b_->client)->admin().clear(&b_->client->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   come_back();
   EXPECT_TRUE(a_->finds_none(chain_)) << "its disk had them";
+  ASSERT_TRUE(has_cleared_since(before));
   EXPECT_EQ(a_->client->store(chain_of(2, 4)), 4U);
   ASSERT_TRUE(a_->finds_all(chain_of(2, 4), on_disk));
   a_->daemon.terminate();
