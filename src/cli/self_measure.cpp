@@ -205,10 +205,10 @@ outcome<void> measure_round(object_client& client, const measure_options& option
   if (!found)
     return request_failed(client.daemon(), "lookup", found.error());
   if (found->size() != chain.size())
-    return failed(
-        fmt::format("bench: expected the {} objects just stored, found {}; use fewer --objects or smaller "
-                    "--object-bytes",
-                    chain.size(), found->size()));
+    return failed(fmt::format(
+        "bench: expected the {} objects just stored, found {}: memory is full of objects that its "
+        "policy prefers; measure a daemon without other load, or use fewer --objects",
+        chain.size(), found->size()));
   auto measure_load = [&](auto&& load, std::vector<double>& all) -> outcome<void> {
     std::memset(client.buffer().data(), 0, client.buffer().size());
     outcome<double> loaded = load();

@@ -77,7 +77,7 @@ TEST_F(Explain, ThePolicyThatEvicted) {
   std::string detail;
   EXPECT_TRUE(eventually([&] { // the policy tells the age after the eviction
     detail = explained(daemon_, old)["chunks"][0]["detail"];
-    return detail.starts_with("the policy fifo chose it; it was not used for ");
+    return detail.starts_with("the policy fifo chose it; it was last used ");
   })) << detail;
 }
 

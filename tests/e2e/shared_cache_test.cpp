@@ -289,6 +289,36 @@ TEST_F(SharedCache, AClearThatTheStoreRefusesIsToldAgain) {
   EXPECT_TRUE(b_->finds_none(chain)) << "although nobody uses the first machine";
 }
 
+TEST_F(SharedCache, WhatIsStoredWithoutTheStoreIsWrittenWhenItIsUsedAgain) {
+  start_two();
+  stop_store();
+  ASSERT_TRUE(eventually([&] { return a_->client->tier("remote").state != "ready"; }));
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(a_->client->store(chain), 4U);
+  start_store();
+  a_->await_store();
+  b_->await_store();
+  EXPECT_EQ(b_->found(chain), 0U);
+  EXPECT_TRUE(eventually([&] { return a_->client->load_and_check(chain) == 4 && b_->found(chain) == 4; }));
+}
+
+TEST_F(SharedCache, AStoreThatComesBackEmptyGetsWhatIsUsedAgain) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  stop_store();
+  for (const auto& one : {a_.get(), b_.get()})
+    ASSERT_TRUE(eventually([&] { return one->client->tier("remote").state != "ready"; }));
+  start_store();
+  a_->await_store();
+  b_->await_store();
+  ASSERT_TRUE(eventually([&] { return a_->client->tier("remote").objects == 0; }));
+  EXPECT_TRUE(a_->daemon.await_log("came back without what it had"));
+  EXPECT_TRUE(eventually([&] { return a_->client->load_and_check(chain) == 4 && b_->found(chain) == 4; }));
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+}
+
 TEST_F(SharedCache, AStoreThatRestartsWithAnOldCopyBringsNothingBackThatWasCleared) {
   start_two();
   auto chain = chain_of(1, 4), later = chain_of(2, 4);

@@ -205,10 +205,16 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
       of.token.was_absent();
     else
       of.token.was_read({}, epochs_now()); // it is too long for a token
-    if (cleared) {
+    const bool lost =
+        next == epoch_token::step::read && !cleared && before != 0 && of.token.value() != before;
+    if (cleared || lost) {
       assert(!of.clearing); // one token is learnt at a time
       of.clearing = true;
-      co_await clear_here(space);
+      if (cleared) {
+        co_await clear_here(space);
+      } else {
+        co_await forget_lost(space);
+      }
       of.clearing = false;
     }
     if (of.token.value() != before)
@@ -263,6 +269,32 @@ task<> remote_store::clear_here(space_state_ptr space) {
   if (order.sum().failure.code != errc::ok)
     with_.warn("was cleared by another machine, and the clear may not hold after a restart: " +
                order.sum().failure.text);
+}
+
+/// The store came back without the token, and has another one, so nobody finds what it had. The tier forgets that as well, so that what this machine has is
+/// written again: when it is used, or when it leaves host memory.
+task<> remote_store::forget_lost(space_state_ptr space) {
+  auto group = with_.group.lock();
+  if (!group || (space && space->id == space_id{}))
+    co_return; // no object of an earlier run is in the index
+  clear_request question;
+  if (space) {
+    question.space = space->id;
+    question.fingerprint = space->fingerprint;
+  }
+  question.by_other = true;
+  auto cleared = co_await ask<clear_answer>(self_, tier_, std::move(question), "remote tier");
+  if (!cleared)
+    co_return; // the daemon is shutting down
+  const tier_handle* own = group->first_with([this](const tier_handle& each) { return each.tier == tier_; });
+  if (own != nullptr && own->offers_again)
+    own->offers_again->store(true, std::memory_order_relaxed);
+  if (cleared->objects != 0)
+    with_.log("came back without " +
+              (space ? "what it had of space " + std::to_string(static_cast<uint32_t>(space->id))
+                     : std::string("what it had")) +
+              ": " + std::to_string(cleared->objects) +
+              " objects; they are written again when they are used");
 }
 
 /// The volume has objects that others cleared while it was opened.

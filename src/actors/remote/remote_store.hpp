@@ -474,6 +474,7 @@ class remote_store {
   space_tokens tokens_now() const;
   task<> write_tokens_down(uint64_t number);
   void clear_again();
+  task<> forget_lost(space_state_ptr space);
   task<> clear_there(space_state_ptr space, answer<forget_answer> reply, forget_answer told, uint64_t number);
   void read_records();
   task<error> record(pending_clear clear, bool settled);

@@ -145,7 +145,8 @@ class valkey_link final : public store_link {
   runtime::operation_id connect_id_{};     ///< of the lookup, then of the connection
   bool resolving_ = false, connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
   bool refused_ = false;
-  bool suspects_ = false; ///< the silence was over when it was looked at last
+  bool has_served_ = false; ///< an earlier connection, or this one
+  bool suspects_ = false;   ///< the silence was over when it was looked at last
   remote::silence silence_;
   std::chrono::microseconds round_trip_{0};
   std::shared_ptr<incoming> in_;
@@ -311,6 +312,7 @@ void valkey_link::on_received(int32_t bytes) {
   }
   if (phase_ == phase::greeting && server_->ready()) {
     phase_ = phase::ready;
+    has_served_ = true;
     silence_.begin(call_.silence_max);
     call_.ready();
   }
@@ -368,7 +370,7 @@ std::string valkey_link::explained(const error& why) const {
 
 /// Says what an end or a silence may mean before the server has let us in.
 const char* valkey_link::hint() const {
-  if (phase_ != phase::greeting || at_path_)
+  if (phase_ != phase::greeting || at_path_ || has_served_)
     return "";
   return tls_ ? tls_->established() ? "" : remote::no_tls_there : remote::tls_there;
 }

@@ -106,8 +106,14 @@ task<error> store_rounds(store_pointer self, const store_job& job, store_window&
 task<error> take_credits(store_pointer self, const store_job& job, const store_window& window,
                          std::vector<tier_credit>& credits) {
   for (const tier_handle& tier : job.group->tiers()) {
-    if (tier.demotion != demotion_mode::write_through || !tier.writes())
+    if (tier.demotion != demotion_mode::write_through)
       continue;
+    if (!tier.writes()) {
+      if (tier.offers_again)
+        tier.offers_again->store(
+            true, std::memory_order_relaxed); // it lacks them: it gets them when they are used again
+      continue;
+    }
     write_credit_request wanted{window.physical_bytes(), job.context};
     const write_through_actor& writer = tier.write_through;
     auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through");

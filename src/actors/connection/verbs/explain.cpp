@@ -207,7 +207,8 @@ void describe(std::vector<explained_run>& runs, const std::vector<explained_tier
     if (!run.miss->policy.empty())
       run.detail += (run.detail.empty() ? "" : "; ") + ("the policy " + run.miss->policy) + " chose it";
     if (run.miss->unused)
-      run.detail += (run.detail.empty() ? "" : "; ") + ("it was not used for " + about(*run.miss->unused));
+      run.detail +=
+          (run.detail.empty() ? "" : "; ") + ("it was last used " + about(*run.miss->unused) + " before");
     for (const explained_tier& tier : tiers)
       if (run.miss->why == miss_reason::out_of_service && tier.kind == run.miss->from)
         run.detail = tier.out_of_service;
