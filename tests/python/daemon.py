@@ -72,7 +72,8 @@ address = "{'127.0.0.1:0' if metrics else ''}"
             with open(self.folder / "log", "ab") as log:
                 self.process = subprocess.Popen(
                     [*self._inside, os.environ["TERRACED"], "--config", str(self.folder / "terraced.toml")],
-                    env={**os.environ, **self.environment, "NOTIFY_SOCKET": str(notify)}, stdout=log, stderr=log,
+                    env={**os.environ, "STATE_DIRECTORY": str(self.folder / "own-state"), **self.environment, "NOTIFY_SOCKET": str(notify)},
+                    stdout=log, stderr=log,
                 )
             while b"READY=1" not in ready.recv(4096):
                 pass

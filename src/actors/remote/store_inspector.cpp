@@ -274,9 +274,11 @@ class store_inspector {
     co_await connected(to);
     if (!failure_.empty() && !to.link->reached()) {
       const bool plugin = plan_.address.at == remote::store_address::kind::plugin;
+      const bool unnamed = failure_.starts_with("its name ");
       note("connect", begun,
-           plugin
-               ? failure_
+           plugin ? failure_
+           : unnamed
+               ? failure_ + "; check the name in address, and what `getent hosts` says of it on this machine"
                : failure_ + "; check that the server runs, that address is its address, and that no firewall "
                             "is between");
       co_return;
