@@ -196,11 +196,9 @@ class NamedStore(Machines):
         other = self.starting(first.machine)
         until(lambda: other.found(chain) == 4)
         first.process.kill()
-        until(lambda: remote_tier(daemon).state != "ready")
-        until(lambda: remote_tier(daemon).state == "ready")
         one.store(chain_of(2, 8))
         other = self.starting(second.machine)
-        until(lambda: other.load(chain_of(2, 8)) == 8)
+        until(lambda: one.load(chain_of(2, 8)) == 8 and other.load(chain_of(2, 8)) == 8)
 
 
 if __name__ == "__main__":
