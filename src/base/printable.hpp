@@ -1,4 +1,4 @@
-// What people read: text from clients, checked to be UTF-8 and with control characters escaped, and sizes.
+// Text for people: that of clients, checked to be UTF-8 and with control characters escaped, and sizes.
 #pragma once
 
 #include <cstddef>

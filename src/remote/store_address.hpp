@@ -44,7 +44,7 @@ struct store_address {
   /// Values are few and large there, and answers take milliseconds.
   bool is_bulk() const { return at == kind::bucket || at == kind::plugin; }
   bool at_path() const { return bytes.ss_family == AF_UNIX; }
-  /// It says where one server is.
+  /// The address says where one server is.
   bool is_place() const { return length != 0 || !host_name.empty(); }
   bool same_place(const store_address& other) const {
     return length == other.length && std::memcmp(&bytes, &other.bytes, sizeof bytes) == 0 &&

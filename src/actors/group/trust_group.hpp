@@ -1,4 +1,4 @@
-// What all actors of a trust group share: its actors, its tiers and its arena.
+// All actors of a trust group share this: its actors, its tiers and its arena.
 #pragma once
 
 #include "actors/interfaces.hpp"

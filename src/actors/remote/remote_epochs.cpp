@@ -205,7 +205,7 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
       of.token.was_absent();
     else
       of.token.was_read({}, epochs_now()); // it is too long for a token
-    // Of a store that does not tell of changes, lookups find out what it lacks.
+    // Lookups find out what a store lacks that does not tell of changes.
     const bool lost =
         next == epoch_token::step::read && !cleared && before != 0 && of.token.value() != before && told(of);
     if (cleared || lost) {
