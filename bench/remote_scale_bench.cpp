@@ -5,6 +5,9 @@
 // a part of one. What its own host memory has costs the store nothing. Behind that it asks the store, reads what is there, and
 // writes the rest. Half way, one server is lost: the daemons forget what they knew, connect to whoever has its keys now, and ask again.
 //
+// Replicas send payloads as well: each is read where the daemon has the fewest bytes under way (actors/remote/remote_moves.cpp). What is
+// written goes to all of them.
+//
 // A bucket is asked in slices, a request for each object that is not known, and loses nothing half way.
 #include "bench/benchmark.hpp"
 
@@ -34,12 +37,15 @@ enum class store_kind { single, sentinel, cluster, bucket };
 struct store_shape {
   store_kind kind;
   const char* name;
-  size_t servers; ///< that have keys
+  size_t servers;      ///< that have keys
+  size_t replicas = 0; ///< of each, which payloads are read from as well
 };
-constexpr std::array<store_shape, 5> shapes{{{store_kind::single, "single", 1},
+constexpr std::array<store_shape, 7> shapes{{{store_kind::single, "single", 1},
                                              {store_kind::sentinel, "sentinel", 1},
                                              {store_kind::cluster, "cluster_3", 3},
+                                             {store_kind::cluster, "cluster_3_replicas_1", 3, 1},
                                              {store_kind::cluster, "cluster_32", 32},
+                                             {store_kind::cluster, "cluster_32_replicas_1", 32, 1},
                                              {store_kind::bucket, "bucket", 1}}};
 constexpr std::array<size_t, 3> crowds{10, 100, 1'000};
 
@@ -123,7 +129,7 @@ message_bytes measure_messages(const std::string& key, size_t servers) {
 class simulated_stores {
  public:
   simulated_stores(const store_shape& shape, size_t daemons)
-      : shape_(shape), daemons_(daemons), load_(shape.servers), random_(7) {
+      : shape_(shape), daemons_(daemons), load_(shape.servers * (1 + shape.replicas)), random_(7) {
     std::vector<remote::slot_range> ranges;
     for (size_t i = 0; i < shape.servers; ++i)
       ranges.push_back({static_cast<uint32_t>(i * remote::cluster_slots / shape.servers),
@@ -142,8 +148,8 @@ class simulated_stores {
   }
 
   void run() {
-    for (auto& server : load_)
-      server.connections_made = daemons_ * connections_of_daemon;
+    for (size_t i = 0; i < load_.size(); ++i)
+      load_[i].connections_made = daemons_ * (i < shape_.servers ? connections_of_daemon : 1);
     const auto ticks = static_cast<uint64_t>(simulated_s * 1'000 / static_cast<double>(tick.count()));
     const double lookups =
         static_cast<double>(daemons_) * lookups_per_s * static_cast<double>(tick.count()) / 1'000;
@@ -166,6 +172,12 @@ class simulated_stores {
   const server_load& busiest() const {
     return *std::max_element(load_.begin(), load_.end(),
                              [](const auto& a, const auto& b) { return a.messages() < b.messages(); });
+  }
+  uint64_t most_bytes() const {
+    uint64_t most = 0;
+    for (const server_load& server : load_)
+      most = std::max({most, server.bytes_in, server.bytes_out});
+    return most;
   }
   static double per_s(uint64_t count) { return static_cast<double>(count) / simulated_s; }
   static double per_s_of_tick(uint64_t count) {
@@ -217,12 +229,38 @@ class simulated_stores {
     if (shape_.kind == store_kind::bucket)
       ask_in_slices(keys, beliefs, daemon);
     bool prefix = true;
+    std::vector<size_t> under_way(load_.size());
     for (size_t i = 0; i < chunks; ++i) {
-      server_load& server = load_[server_of(keys[i])];
+      const size_t primary = server_of(keys[i]);
+      server_load& server = load_[primary];
       if (beliefs[i] == belief::unknown)
         beliefs[i] = ask(server, keys[i], daemon);
       prefix &= beliefs[i] == belief::present;
-      prefix ? read(server) : write(server, keys[i], keys_[keys[i]], daemon, beliefs[i]);
+      if (prefix)
+        read(load_[least_busy(primary, under_way)]);
+      else if (write(server, keys[i], keys_[keys[i]], daemon, beliefs[i]))
+        replicate(primary);
+    }
+  }
+
+  size_t replica_of(size_t primary, size_t number) const {
+    return shape_.servers + primary * shape_.replicas + number;
+  }
+  size_t replicas_of(size_t primary) const { return primary == 0 && lost_ ? 0 : shape_.replicas; }
+
+  size_t least_busy(size_t primary, std::vector<size_t>& under_way) const {
+    size_t least = primary;
+    for (size_t i = 0; i < replicas_of(primary); ++i)
+      if (const size_t replica = replica_of(primary, i); under_way[replica] <= under_way[least])
+        least = replica;
+    ++under_way[least];
+    return least;
+  }
+
+  void replicate(size_t primary) {
+    for (size_t i = 0; i < replicas_of(primary); ++i) {
+      load_[primary].bytes_out += bytes_.write;
+      load_[replica_of(primary, i)].bytes_in += bytes_.write;
     }
   }
 
@@ -275,9 +313,10 @@ class simulated_stores {
     server.bytes_out += bytes_.read_reply;
   }
 
-  void write(server_load& server, const std::string& key, stored_key& stored, size_t daemon, belief known) {
+  /// Returns false if it is there.
+  bool write(server_load& server, const std::string& key, stored_key& stored, size_t daemon, belief known) {
     if (known == belief::present)
-      return;
+      return false;
     ++server.commands;
     ++server.writes;
     server.bytes_in += bytes_.write;
@@ -285,17 +324,18 @@ class simulated_stores {
     tell_change(server, key, stored);
     books_[daemon]->is_present(key, now_);
     if (stored.there)
-      return;
+      return true;
     stored.there = true;
     if (shape_.kind == store_kind::bucket)
-      return; // it evicts nothing
+      return true; // it evicts nothing
     order_.push_back(key);
     if (order_.size() <= store_objects)
-      return;
+      return true;
     stored_key& evicted = keys_[order_.front()];
     evicted.there = false;
     tell_change(load_[server_of(order_.front())], order_.front(), evicted);
     order_.pop_front();
+    return true;
   }
 
   /// As a server does: whoever has asked is told once.
@@ -318,6 +358,7 @@ class simulated_stores {
   /// A replica takes over what the first server had.
   void lose_a_server() {
     server_load& server = load_.front();
+    lost_ = true;
     for (auto& [key, stored] : keys_)
       if (server_of(key) == 0) {
         server.tracked_now -= stored.tracked_by.size();
@@ -330,7 +371,7 @@ class simulated_stores {
       return;
     // Each daemon asks a sentinel, or some node of the cluster for its slots.
     for (size_t i = 0; i < daemons_; ++i) {
-      server_load& guide = load_[shape_.kind == store_kind::cluster ? random_() % load_.size() : 0];
+      server_load& guide = load_[shape_.kind == store_kind::cluster ? random_() % shape_.servers : 0];
       ++guide.connections_made;
       ++guide.commands;
       guide.bytes_out += bytes_.slots_reply;
@@ -350,6 +391,7 @@ class simulated_stores {
   std::unordered_map<std::string, stored_key> keys_;
   std::deque<std::string> order_;
   scale_clock::time_point now_{};
+  bool lost_ = false; ///< the first server: its replica has taken over, and has none
   uint64_t steady_most_ = 0, after_loss_most_ = 0;
 };
 
@@ -392,11 +434,11 @@ void remote_scale(const settings&, const reporter& report) {
         continue;
       }
       const double connections = of_daemons * connections_of_daemon;
-      const double bytes = simulated_stores::per_s(std::max(busiest.bytes_in, busiest.bytes_out));
+      const double bytes = simulated_stores::per_s(stores.most_bytes());
       const double messages = simulated_stores::per_s(busiest.messages());
       tell("remote_scale_connections", "per server", connections, limits.connections);
       tell("remote_scale_daemon_connections", "per daemon",
-           static_cast<double>(shape.servers * connections_of_daemon));
+           static_cast<double>(shape.servers * (connections_of_daemon + shape.replicas)));
       tell("remote_scale_messages", "1/s of the busiest server", messages, limits.messages_per_s);
       tell("remote_scale_pushes", "1/s of these", simulated_stores::per_s(busiest.pushes));
       tell("remote_scale_bytes", "MB/s of the busiest server", bytes / 1e6, limits.bytes_per_s / 1e6);

@@ -69,9 +69,9 @@ struct policies_notice {
   std::string disk;
 };
 
-/// How much may be written to the remote tier of each group, in the order of `groups`, after a reload.
+/// How much may be written to the remote tiers of each group, in the order of `groups`, after a reload.
 struct remote_budgets_notice {
-  std::vector<write_rates> of_groups;
+  std::vector<std::vector<write_rates>> of_groups;
 };
 
 /// The new host memory of each group, in the order of `groups`. Failures are reported to `warn`.

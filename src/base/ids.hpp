@@ -49,8 +49,17 @@ struct boot_id {
   friend auto operator<=>(const boot_id&, const boot_id&) = default;
 };
 
-/// Where an object can be stored, fastest first. The numbers are part of the protocol.
-enum class tier_kind : uint8_t { gpu = 0, host = 1, disk = 2, remote = 3, none = 255 };
+/// Where an object can be stored, fastest first. The numbers are part of the protocol. A trust group has at most one tier of each
+/// kind; `remote` to `remote3` are its `[[remote]]` sections in their order.
+enum class tier_kind : uint8_t {
+  gpu = 0,
+  host = 1,
+  disk = 2,
+  remote = 3,
+  remote2 = 4,
+  remote3 = 5,
+  none = 255
+};
 
 constexpr const char* to_string(tier_kind tier) {
   switch (tier) {
@@ -58,6 +67,8 @@ constexpr const char* to_string(tier_kind tier) {
     case tier_kind::host: return "host";
     case tier_kind::disk: return "disk";
     case tier_kind::remote: return "remote";
+    case tier_kind::remote2: return "remote2";
+    case tier_kind::remote3: return "remote3";
     case tier_kind::none: break;
   }
   return "none";

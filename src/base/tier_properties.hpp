@@ -21,8 +21,13 @@ constexpr bool slower_than_memory(tier_kind tier) { return tier > memory_tier &&
 /// The tier may keep its objects when the daemon ends.
 constexpr bool durable(tier_kind tier) { return tier == tier_kind::disk; }
 
+/// Stores that several machines share, in the order in which lookups ask them.
+inline constexpr std::array remote_tiers{tier_kind::remote, tier_kind::remote2, tier_kind::remote3};
+constexpr bool shared_by_machines(tier_kind tier) { return tier >= remote_tiers.front() && tier != nowhere; }
+
 /// All kinds of tiers, fastest first.
-inline constexpr std::array all_tiers{tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote};
+inline constexpr std::array all_tiers{tier_kind::gpu,    tier_kind::host,    tier_kind::disk,
+                                      tier_kind::remote, tier_kind::remote2, tier_kind::remote3};
 inline constexpr size_t tier_kinds = all_tiers.size(); ///< their numbers are 0 to one less
 /// The tiers whose policies and quotas an operator sets.
 inline constexpr std::array governed_tiers{tier_kind::host, tier_kind::disk};
@@ -42,6 +47,8 @@ constexpr const char* long_name(tier_kind tier) {
     case tier_kind::host: return "host memory";
     case tier_kind::disk: return "the disk tier";
     case tier_kind::remote: return "the remote tier";
+    case tier_kind::remote2: return "the second remote tier";
+    case tier_kind::remote3: return "the third remote tier";
     default: return "a tier";
   }
 }

@@ -181,16 +181,16 @@ std::span<const command_entry> commands() {
        "  terrace disk resize terrace.extents 100GiB --drop\n",
        make_disk_resize_command},
       {"remote status",
-       "Show the store of the remote tier: its state and why, latency, bytes, misses and memory",
+       "Show the stores of the remote tiers: state and why, latency, bytes, misses and memory",
        "  terrace remote status\n"
        "  terrace remote status --json | jq '.remotes[] | {address, state, reason, warnings}'\n",
        make_remote_status_command},
       {"remote probe",
-       "Ask the store of the remote tier once, step by step, and say what to do about a failure",
+       "Ask the store of a remote tier once, step by step, and say what to do about a failure",
        "  terrace remote probe\n"
        "  terrace remote probe --json | jq '.steps[]'\n",
        make_remote_probe_command},
-      {"remote sweep", "Remove the values that clears have left behind in the store of the remote tier",
+      {"remote sweep", "Remove the values that clears have left behind in the store of a remote tier",
        "  terrace remote sweep --dry-run\n"
        "  terrace remote sweep --rate 5000\n",
        make_remote_sweep_command},

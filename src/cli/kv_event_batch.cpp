@@ -44,7 +44,7 @@ const char* medium_of(tier_kind tier) {
 }
 
 /// Routers take REMOTE blocks for nobody's own. Without the field they take all blocks for those of the publisher's machine.
-const char* locality_of(tier_kind tier) { return tier == tier_kind::remote ? "REMOTE" : "LOCAL"; }
+const char* locality_of(tier_kind tier) { return shared_by_machines(tier) ? "REMOTE" : "LOCAL"; }
 
 void pack_hashes(packer& to, const block_run& run, bool integers) {
   to.pack_array(static_cast<uint32_t>(run.chunks.size()));
@@ -124,6 +124,14 @@ namespace {
 
 constexpr uint8_t bit_of(tier_kind tier) { return static_cast<uint8_t>(1U << static_cast<unsigned>(tier)); }
 
+/// Subscribers cannot tell the stores of a group apart: a chunk is in all of them or in none.
+uint8_t as_told(uint8_t tiers) {
+  uint8_t told = tiers;
+  for (tier_kind tier : remote_tiers)
+    told = static_cast<uint8_t>(told & ~bit_of(tier));
+  return told == tiers ? told : static_cast<uint8_t>(told | bit_of(remote_tiers.front()));
+}
+
 } // namespace
 
 size_t kv_blocks::hash_of_name::operator()(const chunk_name& name) const {
@@ -147,10 +155,10 @@ uint8_t kv_blocks::tiers_of(const chunk_parts& chunk, uint32_t chunk_objects) {
 void kv_blocks::add(const client::event& event, std::vector<block_change>& changes) {
   if (event.chunk_objects == 0 || event.tier > all_tiers.back())
     return;
-  if (event.tier == tier_kind::remote && !tells_remote_)
+  if (shared_by_machines(event.tier) && !tells_remote_)
     return;
   bool stored = event.what == client::event_kind::admit;
-  if (event.chunk_objects == 1) {
+  if (event.chunk_objects == 1 && !shared_by_machines(event.tier)) {
     changes.push_back({stored, event.tier, event.chunk});
     return;
   }
@@ -164,7 +172,7 @@ void kv_blocks::add(const client::event& event, std::vector<block_change>& chang
       static_cast<uint8_t>(stored ? place->second | bit_of(event.tier) : place->second & ~bit_of(event.tier));
   if (place->second == 0)
     chunk.objects.erase(place);
-  uint8_t now = tiers_of(chunk, event.chunk_objects);
+  uint8_t now = as_told(tiers_of(chunk, event.chunk_objects));
   uint8_t before = std::exchange(chunk.told, now);
   for (tier_kind tier : all_tiers)
     if ((now & ~before & bit_of(tier)) != 0)

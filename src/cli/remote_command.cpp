@@ -1,4 +1,5 @@
 // terrace remote status
+#include "base/tier_properties.hpp"
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
 #include "cli/json.hpp"
@@ -40,6 +41,7 @@ std::string format_replica_reads(const client::remote_state& remote) {
 std::string format_remote(const client::remote_state& remote) {
   const double since = remote_ns(remote.since);
   std::vector<std::pair<std::string, std::string>> facts = {
+      {"tier", remote.tier},
       {"store", remote.address + ", keys begin with " + remote.prefix},
       {"state", remote.state + " since " + format_duration(since)}};
   auto add = [&](const char* name, const std::string& text) {
@@ -76,7 +78,8 @@ std::string format_remote(const client::remote_state& remote) {
 }
 
 json remote_json(const client::remote_state& remote) {
-  json made = {{"address", remote.address},
+  json made = {{"tier", remote.tier},
+               {"address", remote.address},
                {"prefix", remote.prefix},
                {"encrypted", remote.encrypted},
                {"compressed", remote.compressed},
@@ -136,7 +139,7 @@ class remote_status_command final : public command {
     if (remotes->empty())
       to.print("no remote tier is configured; a [[remote]] section adds one\n");
     for (const client::remote_state& each : *remotes)
-      to.print("{}", format_remote(each));
+      to.print("{}{}", &each == &remotes->front() ? "" : "\n", format_remote(each));
     return exit_code::ok;
   }
 
@@ -152,15 +155,25 @@ std::unique_ptr<command> make_remote_status_command() { return std::make_unique<
 
 namespace {
 
+void declare_remote_tier(CLI::App& app, std::string& tier, const char* help) {
+  std::vector<std::string> names;
+  for (tier_kind each : remote_tiers)
+    names.emplace_back(to_string(each));
+  app.add_option("--tier", tier, help)->check(CLI::IsMember(names))->capture_default_str();
+}
+
 class remote_probe_command final : public command {
  public:
-  void declare(CLI::App& app) override { daemon_.declare(app); }
+  void declare(CLI::App& app) override {
+    declare_remote_tier(app, tier_, "The remote tier whose store is asked");
+    daemon_.declare(app);
+  }
 
   outcome<exit_code> run(console& to) override {
     auto daemon = connect(daemon_, "terrace remote probe", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto probed = daemon->admin().remote_probe(daemon_.until());
+    auto probed = daemon->admin().remote_probe(*tier_named(tier_), daemon_.until()); // validated
     if (!probed)
       return request_failed(*daemon, "probing the store", probed.error());
     const bool works = !probed->steps.empty() && probed->steps.back().failure.empty();
@@ -180,6 +193,7 @@ class remote_probe_command final : public command {
   }
 
  private:
+  std::string tier_ = to_string(remote_tiers.front());
   daemon_options daemon_;
 };
 
@@ -197,6 +211,7 @@ class remote_sweep_command final : public command {
     app.add_flag("--dry-run", what_.dry_run, "Only count what would be removed");
     app.add_option("--rate", what_.keys_per_s, "Keys that the store is asked for in a second (default 20000)")
         ->check(CLI::Range(1U, 10'000'000U));
+    declare_remote_tier(app, tier_, "The remote tier whose store is swept");
     daemon_.timeout_s = 3'600;
     daemon_.declare(app);
   }
@@ -205,6 +220,7 @@ class remote_sweep_command final : public command {
     auto daemon = connect(daemon_, "terrace remote sweep", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
+    what_.tier = *tier_named(tier_); // validated
     auto swept = daemon->admin().remote_sweep(what_, daemon_.until());
     if (!swept)
       return request_failed(*daemon, "sweeping the store", swept.error());
@@ -230,6 +246,7 @@ class remote_sweep_command final : public command {
   }
 
  private:
+  std::string tier_ = to_string(remote_tiers.front());
   client::remote_sweep_request what_;
   daemon_options daemon_;
 };

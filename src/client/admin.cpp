@@ -199,6 +199,7 @@ result<std::vector<remote_state>> admin::remote_status(deadline until) {
         std::vector<remote_state> all;
         for (const auto* one : *table.remotes()) {
           remote_state& made = all.emplace_back();
+          made.tier = one->tier() != nullptr ? one->tier()->str() : to_string(tier_kind::remote);
           made.address = detail::to_text(one->address());
           made.prefix = detail::to_text(one->prefix());
           made.state = detail::to_text(one->state());
@@ -239,10 +240,12 @@ result<std::vector<remote_state>> admin::remote_status(deadline until) {
       });
 }
 
-result<remote_probe_result> admin::remote_probe(deadline until) {
+result<remote_probe_result> admin::remote_probe(tier_kind tier, deadline until) {
   return ask<kind::remote_probe>(
       *core_->now(), until,
-      [&](body_builder& body) { return wire::CreateRemoteProbe(body, detail::milliseconds_left(until)); },
+      [&](body_builder& body) {
+        return wire::CreateRemoteProbe(body, detail::milliseconds_left(until), 0, static_cast<uint8_t>(tier));
+      },
       [](const wire::RemoteProbeAnswer& table) {
         remote_probe_result probed{table.address()->str(), {}};
         for (const auto* step : *table.steps())
@@ -256,7 +259,8 @@ result<remote_sweep_result> admin::remote_sweep(const remote_sweep_request& what
   return ask<kind::remote_sweep>(
       *core_->now(), until,
       [&](body_builder& body) {
-        return wire::CreateRemoteSweep(body, what.dry_run, what.keys_per_s, detail::milliseconds_left(until));
+        return wire::CreateRemoteSweep(body, what.dry_run, what.keys_per_s, detail::milliseconds_left(until),
+                                       0, static_cast<uint8_t>(what.tier));
       },
       [](const wire::RemoteSweepAnswer& table) {
         return remote_sweep_result{table.address()->str(), table.keys(),  table.current(),

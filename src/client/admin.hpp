@@ -137,8 +137,9 @@ struct remote_replica_reads {
   uint64_t damaged = 0;       ///< they were not as they were written, and the primary was asked
 };
 
-/// The remote tier of the trust group.
+/// A remote tier of the trust group.
 struct remote_state {
+  std::string tier; ///< "remote", "remote2" or "remote3"
   std::string address, prefix;
   std::string state;          ///< "ready", "connecting", "down"
   std::chrono::seconds since; ///< the state changed
@@ -175,6 +176,7 @@ struct remote_probe_result {
 struct remote_sweep_request {
   bool dry_run = false;
   uint32_t keys_per_s = 0; ///< 0: the daemon's default
+  tier_kind tier = tier_kind::remote;
 };
 struct remote_sweep_result {
   std::string address;
@@ -266,10 +268,10 @@ class admin {
   /// but nobody finds them again.
   result<clear_result> evict(const prompt_request& request, deadline until = {});
 
-  /// The remote tiers of the trust group: none, or one.
+  /// The remote tiers of the trust group, in the order in which lookups ask them.
   result<std::vector<remote_state>> remote_status(deadline until = {});
-  /// Asks the store of the remote tier once. Errors: `unsupported` without such a tier.
-  result<remote_probe_result> remote_probe(deadline until = {});
+  /// Asks the store of a remote tier once. Errors: `unsupported` without such a tier.
+  result<remote_probe_result> remote_probe(tier_kind tier = tier_kind::remote, deadline until = {});
   /// Removes the values that clears have left behind there. The same errors.
   result<remote_sweep_result> remote_sweep(const remote_sweep_request& what, deadline until = {});
 

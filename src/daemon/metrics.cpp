@@ -124,10 +124,12 @@ void expose_group(metrics::exposition& exposition, const group_plan& plan, const
   expose_tenants(exposition, probes.host_tenants, metrics::with(group, "tier", "host"));
   if (plan.gpu)
     exposition.add(probes.gpu_tier, metrics::with(group, "tier", "gpu"));
-  if (plan.remote) {
-    exposition.add(probes.remote_tier, metrics::with(group, "tier", "remote"));
-    exposition.add(probes.remote, group);
-    expose_reads(exposition, probes.remote_meter, metrics::with(group, "tier", "remote"));
+  for (size_t i = 0; i < plan.remotes.size(); ++i) {
+    const remote_probes& remote = probes.remotes.at(i);
+    auto tier = metrics::with(group, "tier", to_string(plan.remotes[i].tier.kind));
+    exposition.add(remote.tier, tier);
+    exposition.add(remote.store, tier);
+    expose_reads(exposition, remote.meter, tier);
   }
   if (plan.disk) {
     auto disk = metrics::with(group, "tier", "disk");

@@ -118,11 +118,13 @@ remote::all_credentials_notice credentials_of(const settings& with) {
     for (const remote_options& remote : with.remote) {
       if (remote.group != group.name)
         continue;
+      auto& of_store = credentials.emplace_back();
       if (auto read = read_credentials(remote))
-        credentials = std::move(*read);
+        of_store = std::move(*read);
       else
-        log_error("the password and certificates of group " + group.name +
-                  "'s remote tier stay as they were: " + read.error().text);
+        log_error("the password and certificates of " +
+                  std::string(long_name(remote_tiers.at(credentials.size() - 1))) + " of group " +
+                  group.name + " stay as they were: " + read.error().text);
     }
   }
   return notice;

@@ -1,6 +1,7 @@
 // Constraints between options of different structs: sockets, their groups, and the groups' shares of the
 // tiers.
 #include "base/numeric_address.hpp"
+#include "base/tier_properties.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_units.hpp"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <sys/un.h>
 
 namespace terrace {
@@ -368,9 +370,18 @@ problems settings::validate_remotes() const {
       found.push_back({option("group"), "is \"" + group + "\", which is isolated",
                        "`encrypt = true` for such a group: its bytes would be readable in the store",
                        "add `encrypt = true` to the section, or remove `isolated` from the group's sockets"});
-    if (std::any_of(remote.begin(), remote.begin() + static_cast<ptrdiff_t>(i), of_group))
-      found.push_back({option("group"), "is \"" + group + "\", as is that of another [[remote]]",
-                       "one remote tier per group", "remove one of the two sections"});
+    const auto before = std::span(remote).first(i);
+    if (std::ranges::count_if(before, of_group) == static_cast<ptrdiff_t>(remote_tiers.size()))
+      found.push_back({option("group"), "is \"" + group + "\", as are those of three others",
+                       "at most three [[remote]] sections for a group", "remove one of them"});
+    // The files in the state directory name a store by its prefix.
+    if (std::ranges::any_of(before, [&](const remote_options& other) {
+          return other.group == group && other.prefix == remote[i].prefix;
+        }))
+      found.push_back(
+          {option("prefix"),
+           "is \"" + remote[i].prefix + "\", as is that of another [[remote]] of group \"" + group + "\"",
+           "a prefix of its own for each store of a group", "give one of the two another prefix"});
   }
   if (remote.size() > sockets_max)
     found.push_back({"remote", "has " + std::to_string(remote.size()) + " sections",

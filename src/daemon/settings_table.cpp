@@ -103,7 +103,8 @@ constexpr option_section sections[] = {
      .repeated = true,
      .absent = true,
      .help = "A tier below the disk, or below host memory without one, on a Valkey or Redis server that "
-             "several machines may share; one section per group. There is none by default."},
+             "several machines may share; at most three sections per group, in the order in which lookups "
+             "ask them. There is none by default."},
 };
 
 std::string in_quotes(std::string_view text) {

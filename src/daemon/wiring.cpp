@@ -202,7 +202,8 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
                               [&](const group_plan& each) { return each.name == options.group; });
     // So much it keeps in mind: the store may have what many machines have.
     plan.tier.bytes = 16 * (group->host.bytes + (group->disk ? group->disk->bytes : 0));
-    group->remote = std::move(plan); // validated
+    plan.tier.kind = remote_tiers.at(group->remotes.size());
+    group->remotes.push_back(std::move(plan)); // validated
   }
   return {};
 }
@@ -356,9 +357,10 @@ void send_changes(const settings& merged, const settings& before, const caf::act
   resize_groups sizes;
   remote_budgets_notice budgets;
   for (const group_options& group : merged.groups()) {
-    const auto remote = std::ranges::find(merged.remote, group.name, &remote_options::group);
-    budgets.of_groups.push_back(remote == merged.remote.end() ? write_rates()
-                                                              : *parse_write_rates(remote->write_budget));
+    auto& of_group = budgets.of_groups.emplace_back();
+    for (const remote_options& remote : merged.remote)
+      if (remote.group == group.name)
+        of_group.push_back(*parse_write_rates(remote.write_budget));
     quotas.of_groups.push_back(merged.quotas_of(group.name));
     sizes.host_bytes.push_back(group.host_bytes);
   }

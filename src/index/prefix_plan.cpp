@@ -36,7 +36,7 @@ bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk) {
 }
 
 std::array<uint64_t, tier_kinds> chunks_by_tier(const prefix_plan& plan) {
-  std::array<uint64_t, 4> chunks{};
+  std::array<uint64_t, tier_kinds> chunks{};
   // run by run, because there are few runs
   for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) {
     auto end = std::find_if(begin, plan.chunk_tiers.end(),

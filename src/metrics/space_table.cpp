@@ -15,10 +15,13 @@ void space_probe::hit(tier_kind tier, uint64_t tokens) noexcept {
 void space_probe::collect(const labels& series, sample_sink& sink) const {
   sink.counter("terrace_space_asked_tokens_total", "Tokens of prefixes looked up or loaded.", series,
                static_cast<double>(asked_tokens_.value()));
-  for (size_t i = 0; i < hit_tokens_.size(); ++i)
+  for (size_t i = 0; i < hit_tokens_.size(); ++i) {
+    if (i > static_cast<size_t>(remote_tiers.front()) && hit_tokens_[i].value() == 0)
+      continue; // few groups have several
     sink.counter("terrace_space_hit_tokens_total", "Tokens of them that were found, by tier.",
                  with(series, "tier", to_string(static_cast<tier_kind>(i))),
                  static_cast<double>(hit_tokens_[i].value()));
+  }
   sink.counter("terrace_space_loaded_bytes_total",
                "Bytes that loads copied to clients; what these read in place is not counted.", series,
                static_cast<double>(loaded_bytes_.value()));

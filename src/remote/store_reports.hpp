@@ -114,10 +114,9 @@ struct new_credentials_notice {
   store_credentials with;
 };
 
-/// After a reload: those of each group's remote store, in the order of the groups. None: the group has no such store, or a file
-/// cannot be read.
+/// After a reload: those of each group's remote stores, in the order of the groups. None: a file cannot be read.
 struct all_credentials_notice {
-  std::vector<std::optional<store_credentials>> of_groups;
+  std::vector<std::vector<std::optional<store_credentials>>> of_groups;
 };
 
 } // namespace terrace::remote

@@ -24,7 +24,9 @@ bool load_subject::by_pool() const {
 }
 
 bool load_subject::by_layer() const {
-  return is_awaited() && held_by && leased_below() && objects->size() <= by_pool_objects_max;
+  // What comes in time must be whole chunks where a load ends early.
+  const bool from_below = held_by ? leased_below() : from_store && read_by == read_limit::max();
+  return is_awaited() && from_below && objects->size() <= by_pool_objects_max;
 }
 
 size_t load_plan::end_of_window(size_t first, uint64_t bytes_max) const {

@@ -68,7 +68,8 @@ struct load_subject {
   keep_alive held_by;  ///< the lease of the load, kept until it is done; may be null
   account_ptr account; ///< without runs: of the connection, for what stays held; may be null
   bool note_access = true;
-  layer_order order{};                    ///< of the objects
+  bool from_store = false; ///< of what was found, some has to be read from a store that machines share
+  layer_order order{};     ///< of the objects
   read_limit read_by = read_limit::max(); ///< what has not come from below by then is left to the client
 
   bool copies() const { return runs != nullptr; }
@@ -77,7 +78,8 @@ struct load_subject {
   /// Pool by pool instead of chunk by chunk: somebody waits for single pools, and all is in host memory under a lease, so
   /// that nothing more is taken there while the whole chain is held.
   bool by_pool() const;
-  /// The same for what a lease holds in tiers below: what it reads passes host memory, so that none is held until the end.
+  /// The same for what a lease holds in tiers below, and for what stores are to have: what is read passes host memory, so that none is
+  /// held until the end.
   bool by_layer() const;
   static constexpr size_t by_pool_objects_max = 131'072; ///< of a load in this order
   bool is_awaited() const { return copies() && (arrivals || generations.page) && objects_per_chunk > 1; }

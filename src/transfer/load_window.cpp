@@ -302,11 +302,11 @@ copy_request load_window::copy_pool(size_t pool) const {
   return request;
 }
 
-std::array<uint64_t, 4> load_window::deliver() {
+std::array<uint64_t, tier_kinds> load_window::deliver() {
   const load_subject& subject = load_.subject;
   load_result& done = load_.done;
   size_t objects = deliverable();
-  std::array<uint64_t, 4> by_tier{};
+  std::array<uint64_t, tier_kinds> by_tier{};
   for (size_t i = 0; i < objects; ++i) {
     uint64_t bytes = part_.objects->payload_bytes[i];
     by_tier[static_cast<size_t>(source_[i])] += bytes;

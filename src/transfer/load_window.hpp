@@ -105,7 +105,7 @@ class load_window {
   bool whole() const { return usable_ == part_.size(); }
 
   /// Accounts the window's usable chunks as delivered. Returns their bytes by the tier in which they were found.
-  std::array<uint64_t, 4> deliver();
+  std::array<uint64_t, tier_kinds> deliver();
   /// Nullopt: the load goes on. Otherwise it ends with this error, or ok.
   std::optional<error> after_delivery();
 

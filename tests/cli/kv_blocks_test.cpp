@@ -74,6 +74,26 @@ TEST_F(KvBlocks, AChunkInTwoTiersTogetherIsInTheSlowerOne) {
   EXPECT_EQ(told(event_of(evict, disk, 1, 0, 1)), (changes{{false, disk, digest_of(1)}}));
 }
 
+TEST_F(KvBlocks, TheStoresOfAGroupAreOneToSubscribers) {
+  blocks = kv_blocks(true);
+  for (uint32_t objects : {1U, 2U}) {
+    const auto rest = [&](client::event_kind what, tier_kind tier) { // its other object, if there is one
+      return objects == 1 ? changes{} : told(event_of(what, tier, 1, 0, 1, objects));
+    };
+    EXPECT_EQ(rest(admit, tier_kind::remote2), changes{});
+    EXPECT_EQ(told(event_of(admit, tier_kind::remote2, 1, 0, 0, objects)),
+              (changes{{true, tier_kind::remote, digest_of(1)}}));
+    EXPECT_EQ(rest(admit, tier_kind::remote), changes{});
+    EXPECT_EQ(told(event_of(admit, tier_kind::remote, 1, 0, 0, objects)), changes{});
+    EXPECT_EQ(told(event_of(evict, tier_kind::remote2, 1, 0, 0, objects)), changes{});
+    EXPECT_EQ(rest(evict, tier_kind::remote2), changes{});
+    EXPECT_EQ(told(event_of(evict, tier_kind::remote, 1, 0, 0, objects)),
+              (changes{{false, tier_kind::remote, digest_of(1)}}));
+    EXPECT_EQ(rest(evict, tier_kind::remote), changes{});
+    EXPECT_EQ(blocks.chunks(), 0u);
+  }
+}
+
 TEST_F(KvBlocks, ChunksOfOneObjectNeedNoMemory) {
   EXPECT_EQ(told(event_of(admit, host, 1, 0, 0, 1)), (changes{{true, host, digest_of(1)}}));
   EXPECT_EQ(told(event_of(evict, host, 1, 0, 0, 1)), (changes{{false, host, digest_of(1)}}));

@@ -31,11 +31,11 @@ TEST(KvEventBatch, EventsAreMapsWithTheirType) {
   EXPECT_NE(batch.find(std::string(32, 'b')), std::string::npos);
 }
 
-TEST(KvEventBatch, OnlyTheRemoteTierIsRemote) {
+TEST(KvEventBatch, OnlyRemoteTiersAreRemote) {
   for (tier_kind tier : all_tiers)
     for (bool stored : {true, false}) {
       const block_change change = change_of(stored, tier, 1);
-      const std::string expected = tier == tier_kind::remote ? "\"REMOTE\"" : "\"LOCAL\"";
+      const std::string expected = shared_by_machines(tier) ? "\"REMOTE\"" : "\"LOCAL\"";
       const auto batch = shown(encode_kv_events({&change, 1}, false, 0, {}));
       EXPECT_NE(batch.find("\"locality\":" + expected), std::string::npos) << batch;
     }

@@ -44,6 +44,21 @@ TEST(RemoteSettings, AreRead) {
   EXPECT_FALSE(other.encrypt);
 }
 
+TEST(RemoteSettings, MayBeThreeOfAGroupWithPrefixesOfTheirOwn) {
+  const std::string second = at + "prefix = \"second\"\n", third = at + "prefix = \"third\"\n";
+  auto parsed = parse(at + second + third);
+  ASSERT_TRUE(parsed) << render_problems(parsed.error());
+  EXPECT_EQ(parsed->remote.size(), 3u);
+  auto refused = parse(at + second + third + at + "prefix = \"fourth\"\n");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(render_problems(refused.error()).find("at most three [[remote]] sections for a group"),
+            std::string::npos)
+      << render_problems(refused.error());
+  EXPECT_TRUE(parse("[[listen]]\npath = \"/a\"\n[[listen]]\npath = \"/b\"\ngroup = \"other\"\n" + at + at +
+                    "group = \"other\"\n"))
+      << "stores of different groups may have the same";
+}
+
 TEST(RemoteSettings, MayEncryptAndThenBeOfAnIsolatedGroup) {
   auto parsed = parse("[[listen]]\npath = \"/a\"\nisolated = true\n" + at + "encrypt = true\n");
   ASSERT_TRUE(parsed) << render_problems(parsed.error());

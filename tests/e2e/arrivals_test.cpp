@@ -1,5 +1,6 @@
 // Clients that use what has arrived while the rest of a load or prefetch is in progress.
 #include "pool_client.hpp"
+#include "remote_fixture.hpp"
 
 #include <sys/mman.h>
 
@@ -164,6 +165,31 @@ TEST(Arrivals, NeedCountersInsideAMappedRegion) {
   auto request = client.load_of(chain);
   EXPECT_TRUE(client->load(request, patiently()));
   EXPECT_EQ(client.counters->chunks(1), chunks);
+}
+
+class ArrivalsFromAStore : public RemoteStores {};
+
+TEST_F(ArrivalsFromAStore, ComeLayerByLayer) {
+  start_store();
+  const auto chain = chain_of(1, chunks);
+  const remote_machine stores({.more = section()}, layered_space());
+  stores.await_store();
+  counting_client first(stores.daemon.socket());
+  ASSERT_TRUE(first.store(chain, {0, chunks}, {0, 1}));
+  ASSERT_TRUE(stores.finds_all(chain, on_remote));
+  const remote_machine loads({.more = section()}, layered_space());
+  loads.await_store();
+  ASSERT_TRUE(loads.finds_all(chain));
+  counting_client second(loads.daemon.socket());
+  change("if string.find(k, '/1.0/', 1, true) and string.find(k, '" + to_hex(chain[0]) +
+         "', 1, true) then redis.call('set', k, string.sub(v, 1, -2) .. "
+         "string.char((string.byte(v, -1) + 1) % 256)) end");
+  auto request = second.load_of(chain);
+  auto loaded = second->load(request, patiently());
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  EXPECT_EQ(loaded->delivered_chunks, 0U) << "the first chunk lacks its second layers";
+  EXPECT_EQ(second.counters->chunks(0), chunks) << "all first layers came before";
+  EXPECT_EQ(second.counters->chunks(1), 0U);
 }
 
 } // namespace arrivals_test

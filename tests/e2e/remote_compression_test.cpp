@@ -184,7 +184,8 @@ TEST_F(RemoteCompression, AnOperatorSeesTheRatio) {
   const auto text = terrace(a_->daemon, {"remote", "status"}).out;
   EXPECT_NE(text.find("compressed (zstd)"), std::string::npos) << text;
   EXPECT_NE(text.find(", as "), std::string::npos) << text;
-  EXPECT_EQ(test::number_behind(test::scrape(port), "terrace_remote_stored_bytes_total{group=\"default\"}"),
+  EXPECT_EQ(test::number_behind(test::scrape(port),
+                                "terrace_remote_stored_bytes_total{group=\"default\",tier=\"remote\"}"),
             static_cast<double>(stored_bytes() - 8 * 256));
 }
 

@@ -250,8 +250,9 @@ TEST_F(RemoteEncryption, AValueWithoutEncryptionInTheirPlaceIsAMiss) {
   EXPECT_EQ(a_->client->load_and_check(chain), 0U) << "it takes nothing that is not encrypted";
   EXPECT_EQ(misses(*a_, "other_encryption"), 1U);
   EXPECT_EQ(b_->client->load_and_check(chain), 0U) << "nor does the other take what is";
-  EXPECT_EQ(test::number_behind(test::scrape(port),
-                                "terrace_remote_misses_total{group=\"default\",reason=\"other_encryption\"}"),
+  EXPECT_EQ(test::number_behind(
+                test::scrape(port),
+                "terrace_remote_misses_total{group=\"default\",tier=\"remote\",reason=\"other_encryption\"}"),
             1);
   EXPECT_TRUE(eventually([&] { return keys().empty(); })) << "both are removed";
 }

@@ -230,9 +230,9 @@ TEST_F(RemoteReplicas, WhatAReplicaDoesNotHaveYetIsReadFromItsPrimary) {
   }
   loads_all(b, all);
   auto count = [&](const std::string& answer) {
-    return test::number_behind(test::scrape(port),
-                               "terrace_remote_replica_reads_total{group=\"default\",answer=\"" + answer +
-                                   "\"}");
+    return test::number_behind(
+        test::scrape(port),
+        "terrace_remote_replica_reads_total{group=\"default\",tier=\"remote\",answer=\"" + answer + "\"}");
   };
   EXPECT_EQ(count("read"), 3);
   EXPECT_EQ(count("asked_primary"), 12);
@@ -306,8 +306,9 @@ TEST_F(RemoteReplicas, DamageAtAReplicaIsCountedAndItsPrimaryIsRead) {
     EXPECT_NE(notice.find("6 objects were not as they were written at a replica"), std::string::npos)
         << notice;
     EXPECT_NE(notice.find(", at " + cluster_->address(1) + ": "), std::string::npos) << notice;
-    EXPECT_EQ(test::number_behind(test::scrape(ports[i]),
-                                  "terrace_remote_replica_reads_total{group=\"default\",answer=\"damaged\"}"),
+    EXPECT_EQ(test::number_behind(
+                  test::scrape(ports[i]),
+                  "terrace_remote_replica_reads_total{group=\"default\",tier=\"remote\",answer=\"damaged\"}"),
               6);
     EXPECT_NE(terrace(b.daemon, {"remote", "status"})
                   .out.find("; 0 objects from replicas, 6 from their primaries instead (6 damaged)"),

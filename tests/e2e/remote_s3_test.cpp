@@ -288,7 +288,7 @@ class LateBucket : public RemoteBucket {
     ASSERT_TRUE(b_->finds_all(chain_));
   }
   double count_of(const std::string& metric) const {
-    return test::number_behind(test::scrape(port_), metric + "{group=\"default\"}");
+    return test::number_behind(test::scrape(port_), metric + "{group=\"default\",tier=\"remote\"}");
   }
 
   const std::vector<digest> chain_ = chain_of(2, 1);

@@ -182,7 +182,7 @@ TEST_F(RemoteSlowLink, AConnectionThatIsLostInAReadCostsNothing) {
   });
   EXPECT_EQ(undeclared().load_and_check(chain_), chunks);
   lost.join();
-  EXPECT_GT(counted("terrace_remote_retries_total{group=\"default\",command=\"read\"}"), 0U);
+  EXPECT_GT(counted("terrace_remote_retries_total{group=\"default\",tier=\"remote\",command=\"read\"}"), 0U);
 }
 
 } // namespace slow_link_test

@@ -279,8 +279,9 @@ TEST_F(RemoteTier, AStoreThatStandsStillHoldsNobodyUp) {
   ASSERT_TRUE(test::suspend(store_->pid()));
   EXPECT_EQ(client_->load_and_check(chain), 0U);
   EXPECT_TRUE(daemon_->await_log("it does not answer"));
-  EXPECT_GT(test::number_behind(test::scrape(port),
-                                "terrace_remote_misses_total{group=\"default\",reason=\"unanswered\"}"),
+  EXPECT_GT(test::number_behind(
+                test::scrape(port),
+                "terrace_remote_misses_total{group=\"default\",tier=\"remote\",reason=\"unanswered\"}"),
             0);
   EXPECT_EQ(client_->lookup(chain).found_chunks, 0U) << "the tier is skipped";
   EXPECT_EQ(client_->load_and_check(chain), 0U);

@@ -39,7 +39,7 @@ TEST_F(SharedCache, CountsWhatItAsksReadsAndMisses) {
   b_ = machine({.metrics = "127.0.0.1:" + std::to_string(port), .more = section()});
   auto counted = [port](const std::string& name, const std::string& label = "") {
     return test::number_behind(test::scrape(port),
-                               "terrace_remote_" + name + "{group=\"default\"" + label + "}");
+                               "terrace_remote_" + name + "{group=\"default\",tier=\"remote\"" + label + "}");
   };
   auto chain = chain_of(1, 4);
   a_->client->store(chain);

@@ -239,9 +239,9 @@ TEST(PrefixPlan, AgreesWithTryingEveryLength) {
 
 TEST(PrefixPlan, CountsItsChunksByTier) {
   prefix_plan plan;
-  EXPECT_EQ(chunks_by_tier(plan), (std::array<uint64_t, 4>{}));
+  EXPECT_EQ(chunks_by_tier(plan), (std::array<uint64_t, tier_kinds>{}));
   plan.chunk_tiers = {host, host, disk, none, host};
-  EXPECT_EQ(chunks_by_tier(plan), (std::array<uint64_t, 4>{0, 3, 1, 0}));
+  EXPECT_EQ(chunks_by_tier(plan), (std::array<uint64_t, tier_kinds>{0, 3, 1, 0}));
 }
 
 TEST(ChunkLayout, NumbersObjectsPoolByPoolAndRankByRank) {

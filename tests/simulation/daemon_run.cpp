@@ -248,8 +248,8 @@ void daemon_run::look_at_sockets() {
     return;
   look_at_clients();
   redis_.look(doors_random_, life_.sockets.most);
-  if (store_)
-    store_->look();
+  for (auto& store : stores_)
+    store->look();
 }
 
 void daemon_run::look_at_clients() {
@@ -403,12 +403,12 @@ void daemon_run::crash() {
   world_.sound = false;
   redis_.values().crashed();
   forget_daemon();
-  if (store_)
-    store_->lose_daemon();
+  for (auto& store : stores_)
+    store->lose_daemon();
   forget_gpus();
   daemon_.reset(); // on the old disk, which nobody sees any more
-  if (store_)
-    store_->serve_daemon();
+  for (auto& store : stores_)
+    store->serve_daemon();
   disk_ = std::move(left);
   calls_.mount(*disk_);
   boot();
@@ -443,12 +443,12 @@ void daemon_run::restart() {
   model_.restarted();
   redis_.values().restarted();
   forget_daemon();
-  if (store_)
-    store_->lose_daemon();
+  for (auto& store : stores_)
+    store->lose_daemon();
   forget_gpus();
   daemon_.reset();
-  if (store_)
-    store_->serve_daemon();
+  for (auto& store : stores_)
+    store->serve_daemon();
   disk_->end_process();
   disk_->set_faults({});
   boot();
@@ -478,8 +478,8 @@ void daemon_run::finish() {
     client->leave();
   }
   leave_redis();
-  if (store_)
-    store_->recover();
+  for (auto& store : stores_)
+    store->recover();
   if (auto* gpus = daemon_->gpus()) {
     gpus->recover();
     gpu_processes_ += gpus->started();

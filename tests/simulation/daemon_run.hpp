@@ -80,14 +80,16 @@ class daemon_run {
   void draw_clients();
   void draw_redis(); ///< doors for Redis clients, and these clients (daemon_run_doors.cpp)
   void draw_store(); ///< a server for a remote tier
-  void draw_gpu();   ///< a tier in memory of a device, and its faults
+  void draw_second_store(seeded_random random);
+  void draw_gpu(); ///< a tier in memory of a device, and its faults
   void draw_gpu_bytes();
   void heat_gpu();
   void forget_gpus();
   void check_gpu(const wire::StatusAnswer& told);
-  void draw_other_machine(uint32_t group);
+  bool draw_other_machine(uint32_t group);
   void on_other_clear(uint32_t group, simulated_store::other_clear what);
-  std::string token_of_all() const; ///< the key of the remote store's token whose change clears everything
+  std::string token_of_all(size_t store) const; ///< the key of its token whose change clears everything
+  bool clear_as_other_machine(); ///< in all stores; false: not all have their token, and nothing is done
   void leave_out();
   void say(const std::string& what);
 
@@ -123,8 +125,9 @@ class daemon_run {
   daemon_model model_;
   client_world world_;
   redis_clients redis_{world_, model_};
-  seeded_random doors_random_;             ///< of its own, so that seeds without doors are what they were
-  std::unique_ptr<simulated_store> store_; ///< null in most runs
+  seeded_random doors_random_; ///< of its own, so that seeds without doors are what they were
+  std::vector<std::unique_ptr<simulated_store>>
+      stores_; ///< none in most runs; in the order of the [[remote]] sections
   std::optional<daemon_model::removal>
       other_clear_; ///< by another machine, which the daemon may not know yet
   std::optional<client_world::prompt>

@@ -106,25 +106,59 @@ void daemon_run::draw_store() {
   const uint64_t store_seed = random.next();
   remote.compress =
       seeded_random(store_seed).fork().coin(); // no draw of its own, so that other draws stay as they are
-  store_ = std::make_unique<simulated_store>(events_, store_seed, remote.address, habits, world_.trace);
+  auto& store = stores_.emplace_back(
+      std::make_unique<simulated_store>(events_, store_seed, remote.address, habits, world_.trace));
   if (dangerous)
-    store_->live_dangerously(most);
+    store->live_dangerously(most);
   world_.remote_group = static_cast<uint32_t>(group - world_.isolated.begin());
   model_.shares(*world_.remote_group);
-  draw_other_machine(*world_.remote_group);
+  if (draw_other_machine(*world_.remote_group))
+    return; // it has the first store alone, and clears nothing in another one
+  draw_second_store(seeded_random(store_seed).fork().fork());
 }
 
-/// In half of these runs another machine shares the store, and clears it.
-void daemon_run::draw_other_machine(uint32_t group) {
+/// In half of these runs the group has a second store, with faults of its own.
+void daemon_run::draw_second_store(seeded_random random) {
+  if (random.coin())
+    return;
+  remote_options second = life_.with.remote.front();
+  second.address = folder_.path() + "/second";
+  second.prefix = "second";
+  second.password_file.clear();
+  second.demotion = std::string(remote_options::demotions[random.below(remote_options::demotions.size())]);
+  second.lookup_budget = std::chrono::milliseconds(random.between(1, 60));
+  life_.with.remote.push_back(second);
+  world_.answers_within += std::chrono::seconds(5);
+  store_habits habits = store_habits::draw(random);
+  habits.password.clear();
+  const bool faults = how_.bounds.has("store_faults");
+  auto& store = stores_.emplace_back(std::make_unique<simulated_store>(
+      events_, random.next(), second.address, faults ? habits : store_habits{}, world_.trace));
+  if (faults && random.coin())
+    store->live_dangerously(std::chrono::nanoseconds(random.between(10'000'000, 2'000'000'000)));
+}
+
+/// In half of these runs another machine shares the store, and clears it. False: none does.
+bool daemon_run::draw_other_machine(uint32_t group) {
   std::chrono::nanoseconds most(doors_random_.between(100'000'000, 20'000'000'000));
   if (doors_random_.coin() || !world_.healthy || !how_.bounds.has("store_faults"))
-    return;
-  store_->share(token_of_all(), most, world_.answers_within + seconds(5),
-                [this, group](simulated_store::other_clear what) { on_other_clear(group, what); });
+    return false;
+  stores_.front()->share(token_of_all(0), most, world_.answers_within + seconds(5),
+                         [this, group](simulated_store::other_clear what) { on_other_clear(group, what); });
+  return true;
 }
 
-std::string daemon_run::token_of_all() const {
-  const remote_options& with = life_.with.remote.front();
+bool daemon_run::clear_as_other_machine() {
+  for (size_t i = 0; i < stores_.size(); ++i)
+    if (!stores_[i]->has_token(token_of_all(i)))
+      return false;
+  for (size_t i = 0; i < stores_.size(); ++i)
+    stores_[i]->clear_as_other_machine(token_of_all(i));
+  return true;
+}
+
+std::string daemon_run::token_of_all(size_t store) const {
+  const remote_options& with = life_.with.remote.at(store);
   std::vector<uint8_t> key(realm_key.begin(), realm_key.end());
   return remote::realm::make(with.prefix, key, with.encrypt)->epoch_key_of_all();
 }

@@ -189,7 +189,7 @@ class daemon_run::end_check {
     (void) find(of);
     auto read_again = std::chrono::seconds(6); // if the store does not tell of changes
     pass(read_again);
-    if (!run_.store_->clear_as_other_machine(run_.token_of_all()))
+    if (!run_.clear_as_other_machine())
       return;
     pass(read_again);
     (void) find(of);
@@ -355,12 +355,14 @@ void daemon_run::check_recovered(uint32_t group) {
 void daemon_run::check_away() {
   say("another machine clears while the daemon is away");
   forget_daemon();
-  store_->lose_daemon();
+  for (auto& store : stores_)
+    store->lose_daemon();
   forget_gpus();
   daemon_.reset();
-  if (!store_->clear_as_other_machine(token_of_all()))
+  if (!clear_as_other_machine())
     return;
-  store_->serve_daemon();
+  for (auto& store : stores_)
+    store->serve_daemon();
   disk_->end_process();
   boot();
   disk_->set_faults({});

@@ -68,8 +68,9 @@ class simulated_store {
   /// daemon knows the present one. `told` hears of it, and `within` a time after the daemon was sent the token.
   void share(std::string key, std::chrono::nanoseconds most, std::chrono::nanoseconds within,
              std::function<void(other_clear)> told);
-  /// Another machine clears everything now. False: there is no token that `key` names.
-  bool clear_as_other_machine(const std::string& key);
+  bool has_token(const std::string& key) const { return values_.contains(key); }
+  /// Another machine clears everything now. Precondition: there is a token that `key` names.
+  void clear_as_other_machine(const std::string& key);
   /// From now on it serves as it should, and nobody else uses it.
   void recover();
   /// The daemon is killed: what it has sent may have arrived. Until `serve_daemon` nobody connects.

@@ -64,6 +64,23 @@ TEST_F(LayerOrder, MayBeginBehindAPoolAndEndBeforeAChunk) {
   EXPECT_EQ(made.generations.page, nullptr) << "chunks are missing";
 }
 
+TEST_F(LayerOrder, IsForWhatALeaseHoldsBelowAndForStores) {
+  of.runs = std::make_shared<const scatter_gather>();
+  EXPECT_FALSE(of.by_layer()) << "nobody keeps what was leased";
+  of.held_by = std::make_shared<int>();
+  EXPECT_TRUE(of.by_layer());
+  of.held_by = nullptr;
+  of.leased.clear();
+  EXPECT_FALSE(of.by_layer()) << "without a lease nobody knows that the chunks are there";
+  of.from_store = true;
+  EXPECT_TRUE(of.by_layer());
+  of.read_by = read_limit::clock::now();
+  EXPECT_FALSE(of.by_layer()) << "it may end early, and then with whole chunks";
+  of.read_by = read_limit::max();
+  of.generations = {};
+  EXPECT_FALSE(of.by_layer()) << "nobody waits for layers";
+}
+
 TEST_F(LayerOrder, KeepsItsPlacesAfterTheSubject) {
   auto made = in_layer_order(of, 0, 4);
   of = {};

@@ -14,6 +14,8 @@ class Tier(enum.IntEnum):
     HOST = 1
     DISK = 2
     REMOTE = 3
+    REMOTE2 = 4
+    REMOTE3 = 5
     NONE = 255
 
 

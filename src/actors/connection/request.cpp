@@ -80,44 +80,58 @@ namespace {
 
 constexpr uint32_t bit_of(tier_kind tier) { return 1U << static_cast<unsigned>(tier); }
 
-/// The first object that no tier but the `shared` one has, as far as `found` says; the store is asked for those from there on.
+/// The first object that no tier above the `shared` one has, as far as `found` says; the store is asked for those from there on.
 size_t first_elsewhere(const lookup_request& question, const prefix_plan& found, tier_kind shared) {
   size_t chunk = 0;
-  while (chunk < found.found_chunks && found.chunk_tiers[chunk] != shared)
+  while (chunk < found.found_chunks && found.chunk_tiers[chunk] < shared)
     ++chunk;
   return chunk * chunk_layout(question.space->spec).objects_per_chunk();
 }
 
 } // namespace
 
-const tier_handle* shared_store(const trust_group& group, uint32_t tiers) {
-  return group.first_with([tiers](const tier_handle& tier) {
-    return tier.store && tier.reads() && (tiers == 0 || (tiers & bit_of(tier.kind)) != 0);
-  });
+namespace {
+
+bool is_asked(const tier_handle& tier, uint32_t tiers) {
+  return tier.store && tier.reads() && (tiers == 0 || (tiers & bit_of(tier.kind)) != 0);
+}
+
+} // namespace
+
+bool asks_stores(const trust_group& group, uint32_t tiers) {
+  return std::ranges::any_of(group.tiers(),
+                             [tiers](const tier_handle& tier) { return is_asked(tier, tiers); });
 }
 
 task<lookup_answer> client_request::look_up(lookup_request question) {
-  const tier_handle* shared = shared_store(*question.group, question.tiers);
-  if (shared != nullptr && question.hold) {
-    const uint32_t others = (question.tiers == 0 ? ~no_tier : question.tiers) & ~bit_of(shared->kind);
+  const bool shared = asks_stores(*question.group, question.tiers);
+  if (shared && question.hold) {
+    uint32_t others = question.tiers == 0 ? ~no_tier : question.tiers;
+    for (tier_kind store : remote_tiers)
+      others &= ~bit_of(store);
     question.tiers = others == 0 ? no_tier : others;
-    shared = nullptr;
+    return search_tiers(std::move(question));
   }
-  return shared == nullptr || !question.asks_store ? search_tiers(std::move(question))
-                                                   : search_with(*shared, std::move(question));
+  return shared && question.asks_store ? search_stores(std::move(question))
+                                       : search_tiers(std::move(question));
 }
 
-task<lookup_answer> client_request::search_with(const tier_handle& shared, lookup_request question) {
+task<lookup_answer> client_request::search_stores(lookup_request question) {
   lookup_request first = question;
   auto found = co_await search_tiers(std::move(first));
-  find_request behind{question.space, question.objects, first_elsewhere(question, found.plan, shared.kind)};
-  if (behind.first >= question.objects.size())
-    co_return found;
-  auto told =
-      co_await ask<find_answer>(shared.store, std::move(behind), "the actor of the remote store has ended");
-  if (!told.changed)
-    co_return found;
-  found = co_await search_tiers(std::move(question));
+  for (const tier_handle& tier : question.group->tiers()) {
+    if (!is_asked(tier, question.tiers))
+      continue;
+    find_request behind{question.space, question.objects, first_elsewhere(question, found.plan, tier.kind)};
+    if (behind.first >= question.objects.size())
+      break;
+    auto told =
+        co_await ask<find_answer>(tier.store, std::move(behind), "the actor of the remote store has ended");
+    if (!told.changed)
+      continue;
+    lookup_request again = question;
+    found = co_await search_tiers(std::move(again));
+  }
   co_return found;
 }
 

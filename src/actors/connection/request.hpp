@@ -211,8 +211,8 @@ class client_request final : public request_entry, private task_owner {
  private:
   /// Searches the indexes of the tiers.
   task<lookup_answer> search_tiers(lookup_request question);
-  /// Does the same, and asks the store of this tier for the rest.
-  task<lookup_answer> search_with(const tier_handle& shared, lookup_request question);
+  /// Does the same, and asks each store that other machines write to for what the tiers above it lack.
+  task<lookup_answer> search_stores(lookup_request question);
   void set_options(const wire::Options* options, const request_defaults& space);
 
   void task_ended() noexcept override;
@@ -226,9 +226,8 @@ class client_request final : public request_entry, private task_owner {
   bool expects_ = false; ///< more objects than it has been charged for
 };
 
-/// The tier on a store that other machines write to, if it may be searched and serves; bit n of `tiers`: tier_kind n, 0: all. Null:
-/// there is none.
-const tier_handle* shared_store(const trust_group& group, uint32_t tiers);
+/// Whether a lookup asks stores that other machines write to: one may be searched and serves; bit n of `tiers`: tier_kind n, 0: all.
+bool asks_stores(const trust_group& group, uint32_t tiers);
 
 } // namespace terrace::actors
 

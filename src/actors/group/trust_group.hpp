@@ -53,6 +53,7 @@ struct trust_group : tier_list<tier_handle>, volume_state {
   tier_actor host;                          ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory;  ///< the host tier's
   bool staging_only = false;                ///< the first tier keeps nothing that is not held
+  size_t stores = 0;                        ///< of remote tiers
   ledger_ptr leases;                        ///< what they hold of host memory
   account_ptr session_leases;               ///< the part of held sessions
   teardown_ptr

@@ -287,7 +287,7 @@ task<> remote_store::forget_lost(space_state_ptr space) {
   auto cleared = co_await ask<clear_answer>(self_, tier_, std::move(question), "remote tier");
   if (!cleared)
     co_return; // the daemon is shutting down
-  const tier_handle* own = group->first_with([this](const tier_handle& each) { return each.tier == tier_; });
+  const tier_handle* own = group->tier(with_.plan.tier.kind);
   if (own != nullptr && own->offers_again)
     own->offers_again->store(true, std::memory_order_relaxed);
   if (cleared->objects != 0)

@@ -334,13 +334,18 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
   ended(number);
 }
 
+/// Precondition: the tier has joined, as it has before anybody asks.
+const tier_index& remote_store::index_of(const trust_group& group) const {
+  return *group.tier(with_.plan.tier.kind)->index;
+}
+
 /// Objects that others have written join the index. Returns true if there were any.
 task<bool> remote_store::adopt(find_request request, batch_ptr present) {
   auto group = with_.group.lock();
   assert(present->size() <= slice_objects);
   if (!group || present->size() == 0)
     co_return false;
-  auto known = group->tier(tier_kind::remote)->index->try_probe(present->keys);
+  auto known = index_of(*group).try_probe(present->keys);
   if (known && known->count() == present->size())
     co_return false;
   acquire_request wanted;
@@ -366,7 +371,7 @@ task<bool> remote_store::drop(batch_ptr gone) {
   auto group = with_.group.lock();
   if (!group || gone->size() == 0)
     co_return false;
-  auto known = group->tier(tier_kind::remote)->index->try_probe(gone->keys);
+  auto known = index_of(*group).try_probe(gone->keys);
   if (known && known->count() == 0)
     co_return false;
   remove_request wanted{gone, false};

@@ -114,8 +114,9 @@ result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, cons
     orders.orders.push_back({plan.disk->kind, plan.disk->policy, probes.disk_tier});
   if (plan.gpu)
     orders.orders.push_back({plan.gpu->kind, plan.gpu->policy, probes.gpu_tier});
-  if (plan.remote)
-    orders.orders.push_back({plan.remote->tier.kind, plan.remote->tier.policy, probes.remote_tier});
+  for (size_t i = 0; i < plan.remotes.size(); ++i)
+    orders.orders.push_back(
+        {plan.remotes[i].tier.kind, plan.remotes[i].tier.policy, probes.remotes.at(i).tier});
   for (const tier_config& more : plan.more_tiers)
     orders.orders.push_back({more.kind, more.policy, nullptr});
   orders.uses = group->uses;
@@ -144,6 +145,7 @@ result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, cons
     arguments.start.objects->departures().origins().keep(); // until a tier joins, nothing can be written
   arguments.leases = group->leases;
   group->staging_only = plan.host.staging_only;
+  group->stores = plan.remotes.size();
   start_tier(system, *group, host, std::move(arguments));
   group->host = host.tier;
   group->join(std::move(host));
@@ -165,7 +167,8 @@ void join_tier(caf::actor_system& system, trust_group& group, tier_handle tier, 
       !tier.offers_again) // a store comes back: until then it misses what is stored
     tier.offers_again = std::make_shared<offers_again>(false);
   auto down = writes_between(group, host, tier);
-  down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
+  down.waiting_bytes =
+      group.memory->size() / 2 / (tier.store ? group.stores : 1); // the other half is for loads
   down.home = home;
   tier.write_through = spawn_write_through(system, std::move(down));
   if (tier.faster_than(host))
@@ -252,24 +255,24 @@ result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const 
 }
 
 result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<trust_group>& group,
-                              const group_plan& plan, const group_probes& probes, const remote_homes& at,
+                              const remote_plan& plan, const remote_probes& probes, const remote_homes& at,
                               std::function<void(const std::string&)> log,
                               std::function<void(const std::string&)> warn) {
-  const tier_config& config = plan.remote->tier;
+  const tier_config& config = plan.tier;
   auto space = make_space(config, config.bytes, 0);
   if (!space)
     return tl::unexpected(space.error());
-  auto named = [name = "the remote tier of group " + group->name + " "](auto say) {
+  auto named = [name = std::string(long_name(config.kind)) + " of group " + group->name + " "](auto say) {
     return [name, say = std::move(say)](const std::string& line) { say(name + line); };
   };
   auto service = std::make_shared<remote_service>();
   remote_store_actor store = spawn_remote_store(system, at.store,
-                                                {.plan = *plan.remote,
+                                                {.plan = plan,
                                                  .group = group,
                                                  .service = service,
-                                                 .meter = probes.remote_meter,
-                                                 .probe = probes.remote_tier,
-                                                 .counts = probes.remote,
+                                                 .meter = probes.meter,
+                                                 .probe = probes.tier,
+                                                 .counts = probes.store,
                                                  .log = named(std::move(log)),
                                                  .warn = named(std::move(warn))});
   tier_handle tier;
@@ -278,8 +281,8 @@ result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<t
   tier.mover = store;
   tier.store = store;
   tier.service = service;
-  tier.probe = probes.remote_tier;
-  tier.meter = probes.remote_meter;
+  tier.probe = probes.tier;
+  tier.meter = probes.meter;
   // The tier numbers its writes and tells the store what it drops, as a disk tier does.
   auto objects = std::make_unique<residency>(tier.kind, durable_index(first_generation(1)));
   join_tier(system, *group, std::move(tier), {std::move(*space), std::move(objects), store, at.writer});

@@ -42,9 +42,9 @@ struct remote_homes {
   runtime::home store;  ///< of the connections
 };
 
-/// Adds the group's remote tier. Errors: the allocator's.
+/// Adds one of the group's remote tiers. Errors: the allocator's.
 result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<trust_group>& group,
-                              const group_plan& plan, const group_probes& probes, const remote_homes& at,
+                              const remote_plan& plan, const remote_probes& probes, const remote_homes& at,
                               std::function<void(const std::string&)> log,
                               std::function<void(const std::string&)> warn);
 

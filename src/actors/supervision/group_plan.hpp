@@ -75,9 +75,9 @@ struct group_plan {
   teardown_ptr teardown;   ///< releases segments; null: the holder of the last reference does
   teardown_ptr lease_ends; ///< ends leases on many objects; null: the holder of the last reference does
   std::optional<tier_config> disk;
-  std::optional<tier_config> gpu; ///< tier in memory of `gpu_device`
-  std::string gpu_device;         ///< name of the device
-  std::optional<remote_plan> remote;
+  std::optional<tier_config> gpu;   ///< tier in memory of `gpu_device`
+  std::string gpu_device;           ///< name of the device
+  std::vector<remote_plan> remotes; ///< at most one for each of `remote_tiers`, in their order
   /// One file per path; set even if the group has no disk tier.
   std::vector<std::string> disk_files;
   /// Directory for clears that a volume cannot record.

@@ -47,15 +47,19 @@ class age_probes final : public age_observer {
   std::shared_ptr<event_log> log_;
 };
 
+struct remote_probes {
+  std::shared_ptr<metrics::tier_probe> tier = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::remote_probe> store = std::make_shared<metrics::remote_probe>();
+  std::shared_ptr<read_meter> meter = std::make_shared<read_meter>();
+};
+
 /// The probes of a group; registered with the exposition by their creator.
 struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> gpu_tier = std::make_shared<metrics::tier_probe>();
-  std::shared_ptr<metrics::tier_probe> remote_tier = std::make_shared<metrics::tier_probe>();
-  std::shared_ptr<metrics::remote_probe> remote = std::make_shared<metrics::remote_probe>();
-  std::shared_ptr<read_meter> remote_meter = std::make_shared<read_meter>(); ///< meter of the remote tier
-  std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>();   ///< meter of the disk tier
+  std::array<remote_probes, remote_tiers.size()> remotes;
+  std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< meter of the disk tier
   std::shared_ptr<tenant_states> host_tenants = std::make_shared<tenant_states>();
   std::shared_ptr<tenant_states> disk_tenants = std::make_shared<tenant_states>();
   /// A probe without lines.

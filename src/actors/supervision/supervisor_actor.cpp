@@ -120,10 +120,11 @@ error start(supervisor_pointer self) {
                                       state.device_processes, state.with.log, state.with.warn);
           !joined)
         return joined.error();
-    if (state.with.groups[i].remote)
-      if (auto joined = join_remote_tier(self->system(), *group, state.with.groups[i], state.with.probes[i],
-                                         {state.with.place(), state.with.place_transfers()}, state.with.log,
-                                         state.with.warn);
+    const auto& remotes = state.with.groups[i].remotes;
+    for (size_t n = 0; n < remotes.size(); ++n)
+      if (auto joined = join_remote_tier(
+              self->system(), *group, remotes[n], state.with.probes[i].remotes.at(n),
+              {state.with.place(), state.with.place_transfers()}, state.with.log, state.with.warn);
           !joined)
         return joined.error();
     for (const caf::actor& member : actors_of(**group))
@@ -207,17 +208,19 @@ void on_quotas(supervisor_pointer self, const quotas_notice& notice) {
 void on_credentials(supervisor_pointer self, const remote::all_credentials_notice& notice) {
   auto& state = self->state;
   for (size_t i = 0; i < notice.of_groups.size() && i < state.groups.size(); ++i)
-    if (const tier_handle* tier = state.groups[i]->tier(tier_kind::remote);
-        tier != nullptr && notice.of_groups[i])
-      self->send(tier->store, remote::new_credentials_notice{*notice.of_groups[i]});
+    for (size_t n = 0; n < notice.of_groups[i].size(); ++n)
+      if (const tier_handle* tier = state.groups[i]->tier(remote_tiers.at(n));
+          tier != nullptr && notice.of_groups[i][n])
+        self->send(tier->store, remote::new_credentials_notice{*notice.of_groups[i][n]});
 }
 
 void on_remote_budgets(supervisor_pointer self, const remote_budgets_notice& notice) {
   auto& state = self->state;
   assert(notice.of_groups.size() == state.with.groups.size());
   for (size_t i = 0; i < state.groups.size(); ++i) // fewer if the start has failed
-    if (const tier_handle* tier = state.groups[i]->tier(tier_kind::remote); tier != nullptr)
-      self->send(tier->write_through, write_budget_notice{notice.of_groups[i]});
+    for (size_t n = 0; n < notice.of_groups[i].size(); ++n)
+      if (const tier_handle* tier = state.groups[i]->tier(remote_tiers.at(n)); tier != nullptr)
+        self->send(tier->write_through, write_budget_notice{notice.of_groups[i][n]});
 }
 
 void on_resize(supervisor_pointer self, const resize_groups& wanted) {

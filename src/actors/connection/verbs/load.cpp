@@ -21,6 +21,7 @@ struct load_choice {
   batch_ptr offered{};           ///< those of them that are found and not left to the client; null: all
   uint32_t recompute_chunks = 0; ///< present, and left to it
   read_limit read_by = read_limit::max(); ///< what has not come by then is left to it as well
+  bool from_store = false;                ///< some of it is found in a store that machines share
   std::optional<wire::Missing> missing{}; ///< the first one that was not found in the chosen tiers
   uint32_t tail_tokens = 0;               ///< not 0: the last chunk is a partial one, of so many tokens
 };
@@ -120,6 +121,7 @@ task<> choose(client_request& request, load_choice& subject, std::shared_ptr<con
   auto found = co_await request.look_up(std::move(question));
   subject.recompute_chunks = found.recompute_chunks;
   subject.read_by = read_limit_of(found.plan, std::chrono::steady_clock::now());
+  subject.from_store = std::ranges::any_of(found.plan.chunk_tiers, shared_by_machines);
   if (tiers != 0 && found.plan.missing) {
     const prefix_object& first = *found.plan.missing;
     subject.missing = wire::Missing(first.chunk + static_cast<uint32_t>(subject.scope.range.first),
@@ -151,7 +153,7 @@ task<load_choice> subject_of_prefix(client_request& request, const wire::Load& a
   uint32_t speed = 0;
   if (client.group().tiers().size() > 1 && may_leave(asked))
     speed = client.prefill_speed(asked.options(), *space);
-  if (tiers != 0 || speed != 0 || shared_store(client.group(), tiers)) {
+  if (tiers != 0 || speed != 0 || asks_stores(client.group(), tiers)) {
     auto chosen = std::make_shared<const chunk_prefix>(part_of(all, part.scope.range));
     co_await choose(request, subject, chosen, tiers, speed);
   }
@@ -222,6 +224,7 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
     job.generations = target->generations;
   job.context = request.context;
   job.read_by = subject.read_by;
+  job.from_store = subject.from_store;
   job.note_access = !subject.from && request.context->inference == 0;
   auto& idle = request.actor.idle().loads;
   const size_t offered = job.objects->size() / pools;

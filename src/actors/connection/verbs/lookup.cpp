@@ -345,7 +345,7 @@ task<lookup_answer> search(client_request& request, const wire::Lookup& asked, s
       tell_shadows(request, asked.options(), target.space->space, target.prefix);
     }
     lookup_request again;
-    const bool elsewhere = question.hold && target.loads && shared_store(client.group(), question.tiers);
+    const bool elsewhere = question.hold && target.loads && asks_stores(client.group(), question.tiers);
     if (elsewhere)
       again = question;
     auto found = co_await request.look_up(std::move(question));

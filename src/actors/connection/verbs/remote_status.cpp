@@ -1,4 +1,4 @@
-// remote_status: the remote tier of the client's trust group, for operators.
+// remote_status: the remote tiers of the client's trust group, for operators.
 #include "actors/connection/verbs.hpp"
 #include "remote/store_reports.hpp"
 
@@ -8,22 +8,26 @@ namespace {
 
 constexpr const char* store_ended = "the actor of the remote store has ended";
 
-/// Null: the trust group has none.
-const tier_handle* remote_tier(const trust_group& group) {
-  return group.first_with([](const tier_handle& tier) { return static_cast<bool>(tier.store); });
-}
-
 /// Null: the request is refused.
-const tier_handle* remote_tier_of(client_request& request) {
-  const tier_handle* tier = remote_tier(request.client.group());
-  if (tier == nullptr)
-    request.refuse(
-        {errc::unsupported, "trust group " + request.client.group().name +
-                                " has no remote tier; add a [[remote]] section to the configuration"});
-  return tier;
+const tier_handle* remote_tier_of(client_request& request, uint8_t number) {
+  const trust_group& group = request.client.group();
+  const auto kind = static_cast<tier_kind>(number);
+  const tier_handle* tier = group.tier(kind);
+  if (tier != nullptr && tier->store)
+    return tier;
+  std::string names; // of those that there are
+  for (const tier_handle& each : group.tiers())
+    if (each.store)
+      names += (names.empty() ? "" : ", ") + std::string(to_string(each.kind));
+  error why{errc::unsupported, "trust group " + group.name +
+                                   " has no remote tier; add a [[remote]] section to the configuration"};
+  if (!names.empty())
+    why.text = "trust group " + group.name + " has no remote tier of this name; it has " + names;
+  request.refuse(why);
+  return nullptr;
 }
 
-flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& body,
+flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& body, tier_kind kind,
                                              const remote::store_status& state) {
   std::vector<flatbuffers::Offset<wire::RemoteMisses>> misses;
   for (const auto& [reason, count] : state.misses)
@@ -37,6 +41,7 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
   const auto memory = state.memory.value_or(remote::store_memory{});
   auto address = text(state.address), prefix = text(state.prefix), name = text(state.state);
   auto reason = text(state.reason), notice = text(state.notice), policy = text(memory.policy);
+  auto tier = text(to_string(kind));
   auto server = text(state.server), version = text(state.version), refused = text(state.memory_refused);
   const auto hedges =
       state.hedges ? wire::CreateRemoteHedges(body, state.hedges->sent, state.hedges->won) : 0;
@@ -51,25 +56,25 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
       static_cast<uint64_t>(state.slowest_answer.count()), state.read_bytes, state.written_bytes,
       body.CreateVector(misses), state.memory.has_value(), memory.used_bytes, memory.max_bytes, policy,
       refused, nodes.empty() ? 0 : body.CreateVector(nodes), state.encrypted, state.compressed,
-      state.stored_bytes, hedges, replica_reads);
+      state.stored_bytes, hedges, replica_reads, tier);
 }
 
 } // namespace
 
 task<> remote_status(client_request& request, const wire::RemoteStatus&, protocol::descriptor_list&) {
-  const tier_handle* tier = remote_tier(request.client.group());
-  std::vector<remote::store_status> states;
-  if (tier != nullptr) {
-    const auto& store = tier->store;
+  std::vector<std::pair<tier_kind, remote::store_status>> states;
+  for (const tier_handle& tier : request.client.group().tiers()) {
+    if (!tier.store)
+      continue;
     remote::store_status_request question;
-    auto state = co_await request.ask<remote::store_status>(store, question, store_ended);
+    auto state = co_await request.ask<remote::store_status>(tier.store, question, store_ended);
     co_await request.valid(state.failure);
-    states.push_back(std::move(state));
+    states.emplace_back(tier.kind, std::move(state));
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<flatbuffers::Offset<wire::RemoteState>> written;
-    for (const auto& state : states)
-      written.push_back(write(body, state));
+    for (const auto& [kind, state] : states)
+      written.push_back(write(body, kind, state));
     return wire::CreateRemoteStatusAnswerDirect(body, &written);
   });
 }
@@ -79,7 +84,7 @@ task<> remote_status(client_request& request, const wire::RemoteStatus&, protoco
 task<> remote_probe(client_request& request, const wire::RemoteProbe& asked, protocol::descriptor_list&) {
   request.set_terms(asked);
   co_await request.may_govern("a probe writes to the store that all clients of the trust group use");
-  const tier_handle* tier = remote_tier_of(request);
+  const tier_handle* tier = remote_tier_of(request, asked.tier());
   if (tier == nullptr)
     co_return;
   const auto& store = tier->store;
@@ -101,7 +106,7 @@ task<> remote_probe(client_request& request, const wire::RemoteProbe& asked, pro
 task<> remote_sweep(client_request& request, const wire::RemoteSweep& asked, protocol::descriptor_list&) {
   request.set_terms(asked);
   co_await request.may_govern("a sweep concerns all machines that share the store");
-  const tier_handle* tier = remote_tier_of(request);
+  const tier_handle* tier = remote_tier_of(request, asked.tier());
   if (tier == nullptr)
     co_return;
   const auto& store = tier->store;
