@@ -217,8 +217,9 @@ struct remove_answer {
 struct clear_request {
   std::optional<space_id> space;
   std::optional<space_fingerprint>
-      fingerprint{};     ///< fingerprint of that space; a volume may know it by an earlier number
-  bool by_other = false; ///< another machine has cleared, and a tier on a store that it shares knows
+      fingerprint{};           ///< fingerprint of that space; a volume may know it by an earlier number
+  bool by_other = false;       ///< another machine has cleared, and a tier on a store that it shares knows
+  bool published_only = false; ///< what is being written stays, and the keeper of the index is not told
   /// As long as whoever clears keeps it, the tier confirms no object of the space. Null: for the other tiers.
   std::shared_ptr<const void> in_progress{};
 };

@@ -205,9 +205,8 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
       of.token.was_absent();
     else
       of.token.was_read({}, epochs_now()); // it is too long for a token
-    // Lookups find out what a store lacks that does not tell of changes.
     const bool lost =
-        next == epoch_token::step::read && !cleared && before != 0 && of.token.value() != before && told(of);
+        next == epoch_token::step::read && !cleared && before != 0 && of.token.value() != before;
     if (cleared || lost) {
       assert(!of.clearing); // one token is learnt at a time
       of.clearing = true;
@@ -272,30 +271,36 @@ task<> remote_store::clear_here(space_state_ptr space) {
                order.sum().failure.text);
 }
 
-/// The store came back without the token, and has another one, so nobody finds what it had. The tier forgets that as well, so that what this machine has is
-/// written again: when it is used, or when it leaves host memory.
+/// The store came back without the token, and has another one, so nobody finds what it had. The tier forgets that as well, so that what
+/// this machine has is written again: when it is used, or when it leaves host memory. What is to be written stays: the write that
+/// learns of the loss goes on with the new token. Null: the realm's token, which is part of the keys of all spaces that are shared.
 task<> remote_store::forget_lost(space_state_ptr space) {
   auto group = with_.group.lock();
-  if (!group || (space && space->id == space_id{}))
-    co_return; // no object of an earlier run is in the index
-  clear_request question;
-  if (space) {
-    question.space = space->id;
-    question.fingerprint = space->fingerprint;
+  if (!group)
+    co_return;
+  for (const auto& [of, each] : all_tokens()) // the store may have lost them as well
+    if (each != space)
+      of->token.ask_again();
+  std::vector<space_id> lost;
+  for (const auto& [id, each] : spaces_) // no object of an earlier run is in the index
+    if (!each->own && (!space || each == space))
+      lost.push_back(id);
+  uint64_t objects = 0;
+  for (space_id each : lost) {
+    clear_request question{.space = each, .published_only = true};
+    auto cleared = co_await ask<clear_answer>(self_, tier_, std::move(question), "remote tier");
+    if (!cleared)
+      co_return; // the daemon is shutting down
+    objects += cleared->objects;
   }
-  question.by_other = true;
-  auto cleared = co_await ask<clear_answer>(self_, tier_, std::move(question), "remote tier");
-  if (!cleared)
-    co_return; // the daemon is shutting down
   const tier_handle* own = group->tier(with_.plan.tier.kind);
   if (own != nullptr && own->offers_again)
     own->offers_again->store(true, std::memory_order_relaxed);
-  if (cleared->objects != 0)
+  if (objects != 0)
     with_.log("came back without " +
               (space ? "what it had of space " + std::to_string(static_cast<uint32_t>(space->id))
                      : std::string("what it had")) +
-              ": " + std::to_string(cleared->objects) +
-              " objects; they are written again when they are used");
+              ": " + std::to_string(objects) + " objects; they are written again when they are used");
 }
 
 /// The volume has objects that others cleared while it was opened.

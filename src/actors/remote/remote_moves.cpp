@@ -640,8 +640,11 @@ void remote_store::end(step& ended, move_outcome outcome) {
   }
   if (--of.parts_left != 0 || of.late)
     return;
-  if (of.writes)
+  if (of.writes) {
+    if (!of.space->own && epoch_of(*of.space) != of.epoch) // a token was lost: nobody finds what was written
+      std::ranges::replace(of.outcome.outcomes, move_outcome::done, move_outcome::failed);
     return of.reply.deliver(std::move(of.outcome));
+  }
   const auto [first, last] = limits_.equal_range(of.moved.read_by);
   const auto limited =
       std::find_if(first, last, [&of](const auto& each) { return each.second.get() == &of; });

@@ -320,7 +320,7 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
         absent.add(*slice, i);
     batch_ptr present = std::move(there.objects), gone = std::move(absent.objects);
     const bool goes_on = present->size() != 0;
-    auto adopted = co_await adopt(request, std::move(present));
+    auto adopted = co_await adopt(request, space, epoch, std::move(present));
     auto removed = co_await drop(std::move(gone));
     found.changed |= adopted || removed;
     if (!goes_on)
@@ -339,8 +339,9 @@ const tier_index& remote_store::index_of(const trust_group& group) const {
   return *group.tier(with_.plan.tier.kind)->index;
 }
 
-/// Objects that others have written join the index. Returns true if there were any.
-task<bool> remote_store::adopt(find_request request, batch_ptr present) {
+/// Objects that others have written join the index, unless their token is lost meanwhile. Returns true if there were any.
+task<bool> remote_store::adopt(find_request request, space_state_ptr space, uint64_t epoch,
+                               batch_ptr present) {
   auto group = with_.group.lock();
   assert(present->size() <= slice_objects);
   if (!group || present->size() == 0)
@@ -353,7 +354,8 @@ task<bool> remote_store::adopt(find_request request, batch_ptr present) {
   wanted.may_wait = false;
   wanted.note_access = false;
   auto acquired = co_await ask<acquire_answer>(self_, tier_, std::move(wanted), "remote tier");
-  if (!acquired || acquired->failure.code != errc::ok || !acquired->any(acquired_state::reserved))
+  if (!acquired || acquired->failure.code != errc::ok || !acquired->any(acquired_state::reserved) ||
+      epoch_of(*space) != epoch)
     co_return false;
   publish_request complete;
   complete.space = request.space;

@@ -437,7 +437,7 @@ class remote_store {
   // ---- what the store has ----
   task<> find(find_request request, answer<find_answer> reply, uint64_t number);
   const tier_index& index_of(const trust_group& group) const;
-  task<bool> adopt(find_request request, batch_ptr present);
+  task<bool> adopt(find_request request, space_state_ptr space, uint64_t epoch, batch_ptr present);
   task<bool> drop(batch_ptr gone);
   std::shared_ptr<budget> begin_budget();
   void on_budget();

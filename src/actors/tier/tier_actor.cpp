@@ -116,12 +116,12 @@ caf::result<retire_answer> on_retire(tier_pointer self, const retire_request& re
 
 // ---- clear ----
 
-/// The walk is over: in a durable tier the journals raise the epoch.
+/// The walk is over: in a durable tier the journals raise the epoch, unless what is being written stays.
 void finish_clear(tier_pointer self, const std::shared_ptr<clear_turns>& clear) {
   auto& state = self->state;
   clear_answer removed = clear->work.removed();
   state.probe->evicted(metrics::eviction_reason::cleared, removed.objects, removed.bytes);
-  if (state.objects().durable() == nullptr) {
+  if (!clear->work.is_told(state.objects())) {
     clear->reply.deliver(std::move(removed));
     return;
   }

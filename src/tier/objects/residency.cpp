@@ -322,7 +322,7 @@ bool residency::clear_step(clear_walk& walk) {
     walk.last = is_last_removal(walk.in_progress);
     begin_removal({walk.space, nullptr, walk.in_progress});
   }
-  if (walk.next == 0 && objects_.durable() != nullptr)
+  if (walk.next == 0 && objects_.durable() != nullptr && !walk.published_only)
     recount_.begin_clear(walk.space); // to `tier_clear::forget`
   walk.freed.clear();
   std::vector<object_id> ids;
@@ -330,7 +330,8 @@ bool residency::clear_step(clear_walk& walk) {
       residents().slots() - walk.next > clear_slots_max ? walk.next + clear_slots_max : residents().slots();
   for (; walk.next < end && ids.size() < clear_objects_max; ++walk.next) {
     const resident& object = residents().at_slot(walk.next);
-    bool counts = readable(object.state()) || object.state() == object_state::reserved;
+    bool counts =
+        readable(object.state()) || (object.state() == object_state::reserved && !walk.published_only);
     if (counts && (!walk.space || object.key().space == *walk.space))
       ids.push_back(residents().id_at(walk.next));
   }

@@ -103,9 +103,11 @@ class residency {
 
   /// Clears in steps: removes all objects of the space, or all objects, even if held or being written; objects being
   /// written will not be published. In a durable tier the journals are not notified: the caller raises the epoch. Objects
-  /// keep their slots, so a walk over all slots removes every object that was there when it began.
+  /// keep their slots, so a walk over all slots removes every object that was there when it began. With `published_only` what
+  /// is being written stays.
   struct clear_walk {
     std::optional<space_id> space;
+    bool published_only = false;
     uint32_t next = 0;                       ///< the next slot
     std::vector<extent> freed;               ///< by the last step
     bool last = false;                       ///< when it is over, objects are confirmed again

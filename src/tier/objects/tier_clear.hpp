@@ -82,15 +82,19 @@ class tier_clear {
  public:
   explicit tier_clear(const clear_request& request)
       : fingerprint_(request.fingerprint),
-        by_other_(request.by_other), walk_{.space = request.space, .in_progress = request.in_progress} {}
+        by_other_(request.by_other), walk_{.space = request.space,
+                                           .published_only = request.published_only,
+                                           .in_progress = request.in_progress} {}
 
   /// Removes a part of the objects; other requests are served in between. Returns false after the last part:
-  /// then the keeper of a durable tier's index is told (`forget`).
+  /// then the keeper of the tier's index may have to be told (`is_told`, `forget`).
   bool step(residency& objects) { return objects.clear_step(walk_); }
   /// Returns the extents freed by the last step.
   std::vector<extent> take_freed() { return std::move(walk_.freed); }
 
-  /// Returns what was removed: the answer of a tier that does not survive restarts.
+  /// The keeper of the tier's index is told.
+  bool is_told(residency& objects) const { return objects.durable() != nullptr && !walk_.published_only; }
+  /// Returns what was removed: the answer if the keeper is not told.
   clear_answer removed() const { return {{}, walk_.objects, walk_.bytes, {}}; }
 
   /// Returns the message for the keeper of a durable tier's index, to be sent at once: the removed objects must not come

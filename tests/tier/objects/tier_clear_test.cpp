@@ -58,6 +58,22 @@ TEST(TierClear, ADurableTierForgetsUpToItsEpochAndContinuesWithTheNext) {
   EXPECT_EQ(tier.durable()->epoch(), done.epoch);
 }
 
+TEST(TierClear, OfPublishedObjectsAloneLeavesWhatIsBeingWritten) {
+  residency tier(tier_kind::remote, durable_index(1));
+  store(tier, 2);
+  acquire_request request;
+  request.objects = chain(2, 2);
+  auto acquired = tier.acquire(request, tier.missing(request), {{1 << 20, 4096}, {2 << 20, 4096}});
+  tier_clear clear({.space = space_id{1}, .published_only = true});
+  EXPECT_FALSE(clear.step(tier));
+  EXPECT_FALSE(clear.is_told(tier));
+  EXPECT_EQ(clear.removed().objects, 2u);
+  EXPECT_EQ(tier.table().published(), 0u);
+  const auto published = tier.publish(acquired.places, false);
+  EXPECT_EQ(count_present(published), 2u) << "under the token that is new";
+  EXPECT_EQ(tier.table().published(), 2u);
+}
+
 TEST(TierClear, NothingOfTheSpaceIsConfirmedUntilItIsOver) {
   residency tier(tier_kind::host);
   auto confirmed = [&tier] {
