@@ -52,11 +52,10 @@ void remote_probe::collect(const labels& series, sample_sink& sink) const {
   count("terrace_remote_hedges_won_total", "Second requests that were answered before the first ones.",
         series, hedges_won_);
   for (bool writes : {false, true})
-    count(
-        "terrace_remote_retries_total",
-        "Commands that were sent once more, because their connection was lost: those that change nothing in "
-        "the store, and others.",
-        with(series, "command", writes ? "write" : "read"), writes ? write_retries_ : read_retries_);
+    count("terrace_remote_retries_total",
+          "Commands that were sent once more, because their connection was lost or a bucket refused them for "
+          "the moment: those that change nothing in the store, and others.",
+          with(series, "command", writes ? "write" : "read"), writes ? write_retries_ : read_retries_);
   for (size_t how = 0; how < by_replica_.size(); ++how)
     count("terrace_remote_replica_reads_total",
           "Objects that a replica was asked for: read there, or read from its primary instead, because they "

@@ -39,6 +39,17 @@ void request_window::too_many() {
   answered_ = 0;
 }
 
+std::optional<std::chrono::milliseconds> pause_after_refusal(uint32_t tried, std::chrono::seconds wanted,
+                                                             uint64_t random) {
+  constexpr uint32_t tries_max = 2;
+  constexpr uint64_t first_bound = 100; // milliseconds
+  constexpr std::chrono::seconds wanted_max{1};
+  if (tried >= tries_max || wanted > wanted_max)
+    return std::nullopt;
+  const uint64_t bound = first_bound << (2 * tried);
+  return wanted + std::chrono::milliseconds(random % (bound + 1));
+}
+
 void silence::begin(std::chrono::nanoseconds limit) {
   limit_ = limit;
   since_.reset();

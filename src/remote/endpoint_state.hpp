@@ -1,5 +1,5 @@
-// How much an endpoint of a remote store is asked for: a window of bytes in flight, one of requests, the silence after which it has failed, and a
-// breaker that keeps requests from it then. Pure, one thread; time and random numbers are passed
+// How much an endpoint of a remote store is asked for: a window of bytes in flight, one of requests, the silence after which it has failed, when a
+// request that it refuses for the moment is sent again, and a breaker that keeps requests from it when it fails. Pure, one thread; time and random numbers are passed
 // in, so that many daemons do not act at once and tests decide.
 #pragma once
 
@@ -64,6 +64,12 @@ class request_window {
   size_t most_, size_;
   size_t answered_ = 0; ///< since the size has changed
 };
+
+/// How long a request waits before it is sent again that the store has refused for the moment, as too many or for an error of its own:
+/// a random part of a bound (full jitter) that is four times as long the second time. `tried`: it was sent again so often; `wanted`: the
+/// store asks for so much (Retry-After), to which the random part is added; `random`: any number. nullopt: it is not sent again.
+std::optional<std::chrono::milliseconds> pause_after_refusal(uint32_t tried, std::chrono::seconds wanted,
+                                                             uint64_t random);
 
 /// Tells when an endpoint of which something is asked has said nothing for too long. A reply that does not end counts as
 /// silence, unless enough of it comes within that time: whoever waits would otherwise wait as long as the endpoint likes.

@@ -211,15 +211,42 @@ TEST_F(RemoteBucket, AValueWhoseConnectionEndsAgainIsAMiss) {
   EXPECT_TRUE(eventually([&] { return b_->client->load_and_check(chain) == 1; })) << "it is there still";
 }
 
-TEST_F(RemoteBucket, AStoreThatAsksForFewerRequestsStaysInService) {
+TEST_F(RemoteBucket, WhatAStoreRefusesForTheMomentCostsNothing) {
+  start();
+  const uint16_t port = test::free_port();
+  b_ = std::make_unique<remote_machine>(
+      daemon_options{.metrics = "127.0.0.1:" + std::to_string(port), .more = section()});
+  b_->await_store();
+  const auto retries = [port](const std::string& command) {
+    return test::number_behind(test::scrape(port),
+                               "terrace_remote_retries_total{group=\"default\",command=\"" + command + "\"}");
+  };
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->fail("status-503-SlowDown", "VALUE", 4);
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  EXPECT_EQ(retries("read"), 4);
+  store_->fail("status-500-InternalError", "PUT", 2);
+  store(*b_, chain_of(2, 4));
+  EXPECT_EQ(retries("write"), 2);
+  EXPECT_TRUE(serves(*b_)) << reason(*b_);
+}
+
+TEST_F(RemoteBucket, AStoreThatKeepsAskingForFewerRequestsIsLeftAndUsedAgain) {
   start_two();
   auto chain = chain_of(1, 4);
   store(*a_, chain);
   ASSERT_TRUE(b_->finds_all(chain));
-  store_->fail("status-503-SlowDown", "GET", 4);
-  EXPECT_LT(b_->client->load_and_check(chain), 4U);
-  EXPECT_TRUE(serves(*b_)) << reason(*b_);
-  EXPECT_NE(notice(*b_).find("fewer requests"), std::string::npos) << notice(*b_);
+  store_->fail("status-503-SlowDown", "ANY", 1'000'000);
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+  ASSERT_TRUE(eventually([&] {
+    b_->found(chain_of(9, 8)); // which asks for 8 objects
+    return !serves(*b_);
+  }));
+  EXPECT_TRUE(b_->daemon.await_log("fewer requests"));
+  store_->fail("status-503-SlowDown", "ANY", 0);
+  b_->await_store();
   EXPECT_TRUE(eventually([&] { return b_->client->load_and_check(chain) == 4; }));
 }
 

@@ -307,6 +307,27 @@ TEST(Breaker, QuickPausesAreSpreadOverAllOfTheirLength) {
   EXPECT_EQ(seen.size(), 51u);
 }
 
+TEST(PauseAfterRefusal, IsARandomPartOfABoundThatGrows) {
+  for (auto [tried, bound] : {std::pair(0u, 100), {1u, 400}}) {
+    std::map<int64_t, int> seen;
+    for (uint64_t random = 0; random < 1000; ++random)
+      ++seen[pause_after_refusal(tried, 0s, random).value().count()];
+    EXPECT_EQ(seen.begin()->first, 0);
+    EXPECT_EQ(seen.rbegin()->first, bound);
+    EXPECT_EQ(seen.size(), static_cast<size_t>(bound) + 1);
+  }
+}
+
+TEST(PauseAfterRefusal, RequestsAreSentAgainTwice) {
+  EXPECT_TRUE(pause_after_refusal(1, 0s, 7));
+  EXPECT_FALSE(pause_after_refusal(2, 0s, 7));
+}
+
+TEST(PauseAfterRefusal, AStoreThatWantsTimeGetsASecondAndNoMore) {
+  EXPECT_EQ(pause_after_refusal(0, 1s, 50), 1050ms);
+  EXPECT_FALSE(pause_after_refusal(0, 2s, 50));
+}
+
 TEST(RequestWindow, HalvesWhenTheStoreAsksForFewerAndGrowsAgain) {
   request_window window(8);
   EXPECT_TRUE(window.has_room(7));

@@ -108,6 +108,12 @@ std::string s3_attempt::why(CURLcode how) const {
   return why_[0] != '\0' ? why_.data() : curl_easy_strerror(how);
 }
 
+std::chrono::seconds s3_attempt::retry_after() const {
+  curl_off_t seconds = 0;
+  curl_easy_getinfo(easy_, CURLINFO_RETRY_AFTER, &seconds);
+  return std::chrono::seconds(seconds);
+}
+
 bool s3_attempt::has_received_value() const {
   return !too_long_ && of_->receiver == this && of_->missing[0].empty();
 }

@@ -56,9 +56,9 @@ struct s3_transfer {
   time_point begun_at{};
   std::chrono::nanoseconds limit{}; ///< for all attempts together
   uint64_t heard_before = 0;
-  std::optional<time_point> hedge_at{};          ///< unless its answer has begun by then
-  size_t attempts = 0;                           ///< that may still answer
-  bool again = false;                            ///< all were lost, and it is sent once more
+  std::optional<time_point> hedge_at{}; ///< unless its answer has begun by then
+  size_t attempts = 0;                  ///< that may still answer
+  uint32_t again = 0; ///< times that it is sent once more: all were lost, or it was refused for the moment
   s3_attempt* receiver = nullptr;                ///< writes to the memory
   std::array<std::span<std::byte>, 2> missing{}; ///< what is left of the memory
 
@@ -89,6 +89,8 @@ class s3_attempt {
   /// Returns when its answer began; nullopt: it has none.
   std::optional<time_point> first_byte_at() const { return first_byte_at_; }
   const std::string& body() const { return body_; }
+  /// The answer asks not to be sent another one before (Retry-After); 0: it does not.
+  std::chrono::seconds retry_after() const;
   /// libcurl's reason, for humans.
   std::string why(CURLcode how) const;
 

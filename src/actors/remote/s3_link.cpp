@@ -6,7 +6,8 @@
 // the link fails only if others would as well: the bucket or the credentials are wrong, the store cannot be reached, says nothing at
 // all, or fails several times in a row.
 //
-// A request whose connection is lost is sent once more, after a short random pause, within the time that it has.
+// A request whose connection is lost is sent once more, after a short random pause, within the time that it has. One that the store
+// refuses for the moment (429, 5xx) is sent up to twice more.
 //
 // A question or a read that the store does not begin to answer as soon as others is sent once more, on another connection, and the first
 // answer counts (remote/hedging.hpp, s3_attempt.hpp). Both together have the time of one request. Requests that wait go first, and a
@@ -360,7 +361,7 @@ class s3_link final : public store_link, public remote::store_commands {
   void begin(const s3_transfer_ptr& of) {
     const auto now = s3_now();
     const bool second = of->attempts != 0;
-    if (!second && !of->again) {
+    if (!second && of->again == 0) {
       of->begun_at = now;
       of->heard_before = shared_.heard;
       of->limit = of->what == s3_transfer::kind::greet
@@ -472,19 +473,23 @@ class s3_link final : public store_link, public remote::store_commands {
     if (how != CURLE_OK && !(how == CURLE_WRITE_ERROR && by.too_long()))
       return interrupted(by, how);
     const auto verdict = remote::meaning_of_answer(status, by.body());
+    const auto pause = verdict.slow || verdict.fails ? pause_after_refusal(by) : std::nullopt;
     if (verdict.slow)
       window_.too_many();
     else
       window_.succeeded();
-    if (!verdict.fails)
+    if (!verdict.slow && !verdict.fails)
       failures_.succeeded();
-    const bool in_trouble = verdict.fails && failures_.failed(s3_now(), 0);
+    const bool fails = verdict.fails || (verdict.slow && !pause); // or it is slow however often it is asked
+    const bool in_trouble = fails && failures_.failed(s3_now(), 0);
     if (of->what == s3_transfer::kind::greet)
       return greeted(by, verdict);
     if (verdict.ends || in_trouble) {
       refused_ = verdict.ends;
       return fail(verdict.why.text);
     }
+    if (pause)
+      return try_again(by, *pause);
     if (of->what == s3_transfer::kind::make && status == 501 && !of->request.headers.empty()) {
       of->request.headers.clear(); // it may know no conditions
       waiting_.push_front(of);
@@ -523,8 +528,10 @@ class s3_link final : public store_link, public remote::store_commands {
     const std::string why = "a request was interrupted: " + said;
     if (of->what == s3_transfer::kind::greet || failures_.failed(s3_now(), 0))
       return fail(why);
-    if (!late && may_try_again(*of))
-      return try_again(by);
+    if (!late && of->again == 0 && may_try_again(*of, before_another_try)) {
+      constexpr auto most = static_cast<uint64_t>(std::chrono::microseconds(before_another_try).count());
+      return try_again(by, std::chrono::microseconds(random_() % most));
+    }
     if (late) {
       end_attempts(*of); // the time of all of them is over
       of->attempts = 0;
@@ -534,21 +541,27 @@ class s3_link final : public store_link, public remote::store_commands {
     settle(by, {.tag = of->result.tag, .result = command_result::refused, .why = {errc::busy, why}});
   }
 
-  bool may_try_again(const s3_transfer& of) const {
-    return !of.again && of.attempts == 0 && s3_now() + before_another_try < of.begun_at + of.limit;
+  /// It is over, and there is time for another one after the pause.
+  static bool may_try_again(const s3_transfer& of, std::chrono::nanoseconds pause) {
+    return of.attempts == 0 && s3_now() + pause < of.begun_at + of.limit;
   }
 
-  /// Many requests that a gateway has lost at once do not come back at once. Each changes the store as if it were sent once.
-  void try_again(s3_attempt& by) {
+  /// nullopt: the request is not sent again.
+  std::optional<std::chrono::milliseconds> pause_after_refusal(const s3_attempt& by) {
+    const s3_transfer& of = *by.of();
+    const auto pause = remote::pause_after_refusal(of.again, by.retry_after(), random_());
+    const bool again = pause && of.what != s3_transfer::kind::greet && may_try_again(of, *pause);
+    return again ? pause : std::nullopt;
+  }
+
+  /// Many requests that a gateway has lost or refused at once do not come back at once. Each changes the store as if it were sent once.
+  void try_again(s3_attempt& by, std::chrono::nanoseconds pause) {
     const s3_transfer_ptr& of = by.of();
-    using kind = s3_transfer::kind;
     by.leave_memory();
-    of->again = true;
-    const std::chrono::microseconds most = before_another_try;
-    retries_.emplace(s3_now() + std::chrono::microseconds(random_() % static_cast<uint64_t>(most.count())),
-                     of);
+    ++of->again;
+    retries_.emplace(s3_now() + pause, of);
     if (call_.retried)
-      call_.retried(of->sends() || of->what == kind::erase);
+      call_.retried(of->sends() || of->what == s3_transfer::kind::erase);
   }
 
   void begin_retries() {

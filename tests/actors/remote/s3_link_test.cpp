@@ -218,6 +218,64 @@ TEST_F(S3Link, ARequestThatIsCutTwiceIsRefusedAndTheOthersGoOn) {
   EXPECT_EQ(result(), done);
 }
 
+TEST_F(S3Link, WhatTheStoreRefusesForTheMomentIsSentUpToTwiceMore) {
+  connect();
+  write("a", "text");
+  for (const char* how : {"status-503-SlowDown", "status-500-InternalError", "status-429-TooManyRequests"}) {
+    SCOPED_TRACE(how);
+    reads_retried_ = writes_retried_ = 0;
+    store_.fail(how, "GET", 2);
+    server().read_text(0, "a");
+    EXPECT_EQ(next()->text, "text") << failure_;
+    EXPECT_EQ(reads_retried_, 2);
+    store_.fail(how, "PUT", 2);
+    write("b", "text");
+    EXPECT_EQ(writes_retried_, 2);
+    store_.fail(how, "GET", 3);
+    server().read_text(0, "a");
+    auto told = next();
+    ASSERT_TRUE(told) << failure_;
+    EXPECT_EQ(told->result, refused);
+    EXPECT_EQ(told->why.code, errc::busy);
+    EXPECT_EQ(reads_retried_, 4);
+    write("a", "text");
+  }
+}
+
+TEST_F(S3Link, WhatTheStoreWantsLaterThanASecondFromNowIsNotSentAgain) {
+  connect();
+  write("a", "text");
+  store_.fail("status-503-SlowDown-3600", "GET", 1);
+  server().read_text(0, "a");
+  EXPECT_EQ(result(), refused);
+  EXPECT_EQ(reads_retried_, 0);
+  server().read_text(0, "a");
+  EXPECT_EQ(result(), done);
+}
+
+TEST_F(S3Link, WhatHasNoTimeLeftIsNotSentAgain) {
+  make(std::chrono::milliseconds(900));
+  connect();
+  write("a", "text");
+  store_.fail("status-503-SlowDown-1", "GET", 1);
+  server().read_text(0, "a");
+  EXPECT_EQ(result(), refused);
+  EXPECT_EQ(reads_retried_, 0);
+}
+
+TEST_F(S3Link, FailsIfTheStoreKeepsAskingForFewerRequests) {
+  connect();
+  store_.fail("status-503-SlowDown-3600", "ANY", 100);
+  int refused_ones = 0;
+  for (int i = 0; i < 10 && failure_.empty(); ++i) {
+    server().exists(0, "a");
+    refused_ones += next() ? 1 : 0;
+  }
+  EXPECT_EQ(refused_ones, 4);
+  EXPECT_NE(failure_.find("fewer requests"), std::string::npos) << failure_;
+  EXPECT_FALSE(link_->refused());
+}
+
 TEST_F(S3Link, ALateRequestIsRefusedWhileOthersAreAnswered) {
   make(std::chrono::milliseconds(500));
   connect();
