@@ -58,11 +58,10 @@ constexpr uint64_t book_keys = 1 << 14;     ///< so that 1,000 books fit a machi
 constexpr size_t connections_of_daemon = 3;
 
 /// As daemons ask a bucket (actors/remote/remote_presence.cpp, remote/epoch_token.hpp).
-constexpr size_t first_slice_of_bucket = 8, slice_of_bucket = 128, questions_of_bucket = 32;
-constexpr size_t tokens_of_space = 2; ///< its own and that of the realm
+constexpr size_t connections_of_bucket = 32; ///< for each purpose
+constexpr size_t tokens_of_space = 2;        ///< its own and that of the realm
 constexpr std::chrono::seconds token_holds{5};
-constexpr size_t transfers_of_bucket =
-    3 * questions_of_bucket; ///< connections: for questions, reads and writes
+constexpr size_t transfers_of_bucket = 3 * connections_of_bucket; ///< for questions, reads and writes
 
 /// What one server can do: the first two as redis-server 7.0 has done here on one core (docs/scale.md), the last its default.
 struct server_limits {
@@ -227,7 +226,7 @@ class simulated_stores {
       keys.push_back(key_of(document * document_chunks + i));
     auto beliefs = book.of(keys, now_);
     if (shape_.kind == store_kind::bucket)
-      ask_in_slices(keys, beliefs, daemon);
+      probe_prefix(keys, beliefs, daemon);
     bool prefix = true;
     std::vector<size_t> under_way(load_.size());
     for (size_t i = 0; i < chunks; ++i) {
@@ -277,8 +276,8 @@ class simulated_stores {
     return stored.there ? belief::present : belief::absent;
   }
 
-  /// Up to a slice with nothing. What is behind it is asked for before it is written.
-  void ask_in_slices(const std::vector<std::string>& keys, std::vector<belief>& beliefs, size_t daemon) {
+  /// What is before a chunk that is there is believed to be there, and what is behind one that is missing to be missing.
+  void probe_prefix(const std::vector<std::string>& keys, std::vector<belief>& beliefs, size_t daemon) {
     server_load& bucket = load_.front();
     ++bucket.lookups;
     if (auto& read_at = tokens_read_[daemon];
@@ -288,20 +287,29 @@ class simulated_stores {
       bucket.tokens += tokens_of_space;
     }
     uint64_t rounds = 0;
-    bool goes_on = true;
-    for (size_t next = 0, slice = first_slice_of_bucket; next < keys.size() && goes_on;
-         next += slice, slice = std::min(2 * slice, slice_of_bucket)) {
-      size_t asked = 0;
-      goes_on = false;
-      for (size_t i = next; i < std::min(next + slice, keys.size()); ++i) {
-        if (beliefs[i] == belief::unknown) {
-          ++asked;
-          beliefs[i] = ask(bucket, keys[i], daemon);
+    remote::prefix_probe plan(keys.size());
+    for (auto asked = plan.next(); !asked.empty(); asked = plan.next()) {
+      std::vector<belief> what;
+      bool waits = false;
+      for (size_t chunk : asked) {
+        if (beliefs[chunk] == belief::unknown) {
+          waits = true;
+          beliefs[chunk] = ask(bucket, keys[chunk], daemon);
         }
-        goes_on |= beliefs[i] == belief::present;
+        what.push_back(beliefs[chunk]);
       }
-      rounds += (asked + questions_of_bucket - 1) / questions_of_bucket;
+      rounds += waits ? 1 : 0;
+      plan.answered(what);
+      for (size_t chunk = 0; chunk < plan.found(); ++chunk)
+        if (beliefs[chunk] == belief::absent)
+          plan.is_missing(chunk);
     }
+    for (size_t chunk = 0; chunk < keys.size(); ++chunk)
+      if (beliefs[chunk] == belief::unknown) {
+        beliefs[chunk] = chunk < plan.found() ? belief::present : belief::absent;
+        if (chunk >= plan.found())
+          books_[daemon]->is_absent(keys[chunk], now_);
+      }
     bucket.rounds += rounds;
     bucket.rounds_most = std::max(bucket.rounds_most, rounds);
   }

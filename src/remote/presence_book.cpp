@@ -96,4 +96,43 @@ std::chrono::milliseconds presence_book::lasts(const entry& of) const {
   return std::min(options_.first_pause * (uint32_t{1} << doublings), options_.longest_pause);
 }
 
+std::vector<size_t> prefix_probe::next() const {
+  std::vector<size_t> asked;
+  const size_t left = missing_ - found_;
+  if (left == 0 || unknown_)
+    return asked;
+  if (first_) {
+    for (size_t distance = 1; distance < left; distance *= 2)
+      asked.push_back(distance - 1);
+    asked.push_back(left - 1);
+    return asked;
+  }
+  const size_t parts = std::min(left + 1, divides_by);
+  for (size_t part = 1; part < parts; ++part)
+    asked.push_back(found_ + part * (left + 1) / parts - 1);
+  return asked;
+}
+
+void prefix_probe::is_missing(size_t chunk) {
+  missing_ = std::min(missing_, chunk);
+  found_ = std::min(found_, chunk);
+}
+
+void prefix_probe::answered(const std::vector<belief>& what) {
+  const auto asked = next();
+  assert(what.size() == asked.size());
+  first_ = false;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (what[i] == belief::present) {
+      found_ = asked[i] + 1;
+      continue;
+    }
+    if (what[i] == belief::unknown)
+      unknown_ = true;
+    else
+      missing_ = asked[i];
+    return;
+  }
+}
+
 } // namespace terrace::remote

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -75,6 +76,40 @@ class presence_book {
   uint64_t groups_;
   std::unique_ptr<entry[]> entries_;
   mutable time_point first_{}; ///< tick 0
+};
+
+// How many chunks of a chain a store has from the first on, if each question costs a request: few chunks are asked for, and in few
+// rounds. The first round has those at distances 1, 2, 4, ... and the last; each later one divides what is left between the last that is
+// there and the first that is missing.
+//
+//   prefix_probe plan(chunks);
+//   while (!plan.next().empty())
+//     plan.answered(...);  // all that `next` named
+//
+// A chunk that was not asked for is believed to be there if a later one is, because chains are written from their begin on. It may be
+// missing nevertheless: then its read is a miss, and what is before it is delivered. Pure, one thread.
+class prefix_probe {
+ public:
+  static constexpr size_t divides_by = 32; ///< so a later round asks for 31 at most
+
+  explicit prefix_probe(size_t chunks) : missing_(chunks) {}
+
+  /// The chunks to ask for now, by their numbers from 0 on, in their order. Empty: it is over.
+  std::vector<size_t> next() const;
+  /// `what`: of these chunks. One that is unknown, because it could not be asked for in time, ends the search.
+  void answered(const std::vector<belief>& what);
+
+  /// The chunk was not asked for, and is known to be missing.
+  void is_missing(size_t chunk);
+
+  /// Chunks that are there, as far as is known; more may be found by further rounds.
+  size_t found() const { return found_; }
+  /// The first chunk that is missing, as far as is known; the number of chunks: none is.
+  size_t missing() const { return missing_; }
+
+ private:
+  size_t found_ = 0, missing_;
+  bool first_ = true, unknown_ = false;
 };
 
 } // namespace terrace::remote

@@ -120,6 +120,36 @@ TEST_F(RemoteBucket, AnObjectOfManyMebibytesIsFewValues) {
   EXPECT_EQ(values().size(), 2U);
 }
 
+TEST_F(RemoteBucket, ALookupAsksForFewObjectsOfALongPrompt) {
+  start_two();
+  const auto asked = [this] { return std::stoi(store_->tell("asked HEAD")); };
+  auto chain = chain_of(1, 100);
+  const std::vector<digest> begin(chain.begin(), chain.begin() + 50);
+  store(*a_, begin);
+  int before = asked();
+  EXPECT_EQ(b_->found(chain), 50U);
+  EXPECT_GE(asked() - before, 8 + 31) << "1, 2, 4, ..., 64, 100; and what is between 32 and 64";
+  EXPECT_LE(asked() - before, 8 + 31 + 4) << "late ones are asked for once more";
+  EXPECT_EQ(b_->found(begin), 50U);
+  EXPECT_EQ(b_->client->load_and_check(begin), 50U);
+  before = asked();
+  store(*b_, chain);
+  EXPECT_EQ(asked(), before) << "what was missing is not asked for before it is written";
+  ASSERT_TRUE(a_->finds_all(chain));
+}
+
+TEST_F(RemoteBucket, AHoleThatNoLookupHasAskedForIsAMiss) {
+  start_two();
+  auto chain = chain_of(1, 8);
+  store(*a_, chain);
+  const std::string hex =
+      to_hex(chain[2]).substr(0, 16); // the first, second, fourth and eighth are asked for
+  store_->fail("status-404-NoSuchKey", hex, 1);
+  EXPECT_EQ(b_->found(chain), 8U);
+  EXPECT_EQ(b_->client->load_and_check(chain), 2U);
+  EXPECT_EQ(b_->found(chain), 2U);
+}
+
 TEST_F(RemoteBucket, AnOperatorsEvictionRemovesValues) {
   start();
   auto chain = chain_of(1, 4);
@@ -241,7 +271,7 @@ TEST_F(RemoteBucket, AStoreThatKeepsAskingForFewerRequestsIsLeftAndUsedAgain) {
   store_->fail("status-503-SlowDown", "ANY", 1'000'000);
   EXPECT_EQ(b_->client->load_and_check(chain), 0U);
   ASSERT_TRUE(eventually([&] {
-    b_->found(chain_of(9, 8)); // which asks for 8 objects
+    b_->found(chain_of(9, 8)); // which asks for some of them
     return !serves(*b_);
   }));
   EXPECT_TRUE(b_->daemon.await_log("fewer requests"));
@@ -258,7 +288,7 @@ TEST_F(RemoteBucket, AStoreInTroubleIsLeftAndUsedAgain) {
   store_->fail("status-500-InternalError", "ANY", 1'000'000);
   EXPECT_EQ(b_->client->load_and_check(chain), 0U);
   ASSERT_TRUE(eventually([&] {
-    b_->found(chain_of(9, 8)); // which asks for 8 objects
+    b_->found(chain_of(9, 8)); // which asks for some of them
     return !serves(*b_);
   }));
   EXPECT_TRUE(b_->daemon.await_log("an error of its own"));

@@ -5,6 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <vector>
+
 namespace terrace::remote {
 namespace presence_book_test {
 
@@ -118,6 +123,90 @@ TEST(PresenceBook, NeverTellsWhatWasNotSaid) {
     known += believed != belief::unknown;
   }
   EXPECT_GT(known, 5'000u);
+}
+
+// ---- how much of a chain is there ----
+
+struct probed {
+  size_t found = 0, missing = 0, requests = 0, rounds = 0;
+};
+
+template <class Has>
+probed probe(size_t chunks, const Has& has) {
+  prefix_probe plan(chunks);
+  probed done;
+  for (auto asked = plan.next(); !asked.empty(); asked = plan.next()) {
+    EXPECT_TRUE(std::ranges::is_sorted(asked, std::less_equal{}) || asked.size() == 1) << "each once";
+    std::vector<belief> what;
+    for (size_t chunk : asked) {
+      EXPECT_TRUE(plan.found() <= chunk && chunk < plan.missing()) << "what is known is not asked for";
+      what.push_back(has(chunk));
+    }
+    plan.answered(what);
+    done.requests += asked.size();
+    ++done.rounds;
+  }
+  done.found = plan.found();
+  done.missing = plan.missing();
+  return done;
+}
+probed probe(size_t chunks, size_t there) {
+  return probe(chunks, [there](size_t chunk) { return chunk < there ? belief::present : belief::absent; });
+}
+
+TEST(PrefixProbe, FindsEveryLength) {
+  for (size_t chunks = 0; chunks <= 300; ++chunks)
+    for (size_t there = 0; there <= chunks; ++there) {
+      const auto done = probe(chunks, there);
+      ASSERT_EQ(done.found, there) << "of " << chunks;
+      ASSERT_EQ(done.missing, there) << "of " << chunks;
+    }
+}
+
+TEST(PrefixProbe, TakesFewRoundsAndRequests) {
+  EXPECT_EQ(probe(0, 0).rounds, 0U);
+  for (auto [there, requests, rounds] : std::vector<std::array<size_t, 3>>{
+           {0, 11, 1}, {1, 11, 1}, {10, 18, 2}, {100, 43, 3}, {600, 56, 3}, {999, 57, 3}, {1'000, 11, 1}}) {
+    SCOPED_TRACE(there);
+    const auto done = probe(1'000, there);
+    EXPECT_EQ(done.requests, requests);
+    EXPECT_EQ(done.rounds, rounds);
+  }
+  for (size_t there = 0; there <= 10'000; there += 7) {
+    const auto done = probe(10'000, there);
+    EXPECT_LE(done.requests, 80U) << there;
+    EXPECT_LE(done.rounds, 4U) << there;
+  }
+}
+
+/// A chunk without one before it is found by nobody; one that was not asked for is believed to be there.
+TEST(PrefixProbe, EndsAtTheFirstChunkThatIsKnownToBeMissing) {
+  const auto has_not = [](size_t missing) {
+    return [missing](size_t chunk) { return chunk == missing ? belief::absent : belief::present; };
+  };
+  EXPECT_EQ(probe(1'000, has_not(7)).found, 7U) << "it was asked for";
+  EXPECT_EQ(probe(1'000, has_not(8)).found, 1'000U) << "it was not";
+  EXPECT_EQ(probe(1'000, [](size_t chunk) { return chunk == 3 ? belief::failed : belief::present; }).found,
+            3U)
+      << "its read has failed";
+}
+
+TEST(PrefixProbe, WhatIsKnownToBeMissingOtherwiseEndsItThere) {
+  prefix_probe plan(1'000);
+  plan.answered(std::vector(plan.next().size(), belief::present));
+  EXPECT_EQ(plan.found(), 1'000U);
+  plan.is_missing(8);
+  EXPECT_EQ(plan.found(), 8U);
+  EXPECT_EQ(plan.missing(), 8U);
+  EXPECT_TRUE(plan.next().empty());
+}
+
+TEST(PrefixProbe, WhatIsNotAnsweredEndsIt) {
+  const auto done =
+      probe(1'000, [](size_t chunk) { return chunk < 100 ? belief::present : belief::unknown; });
+  EXPECT_EQ(done.rounds, 1U);
+  EXPECT_EQ(done.found, 64U);
+  EXPECT_EQ(done.missing, 1'000U) << "nothing is known to be missing";
 }
 
 } // namespace presence_book_test

@@ -76,6 +76,30 @@ void remote_store::on_budget() {
 
 // ---- asking ----
 
+belief remote_store::beliefs::now_of(size_t object) const {
+  return removed[object] ? belief::absent : of[object];
+}
+
+std::optional<size_t> remote_store::beliefs::first_missing() const {
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (const belief what = now_of(i); what == belief::absent || what == belief::failed)
+      return i;
+  return std::nullopt;
+}
+
+/// A chunk is there if all its objects are, and unknown if it may be.
+std::vector<belief> remote_store::of_chunks(const beliefs& objects, size_t each) {
+  std::vector<belief> all;
+  for (size_t first = 0; first < objects.keys.size(); first += each) {
+    belief chunk = belief::present;
+    for (size_t i = first; i < first + each; ++i)
+      if (const belief what = objects.now_of(i); what != belief::present)
+        chunk = chunk == belief::absent || what != belief::unknown ? belief::absent : belief::unknown;
+    all.push_back(chunk);
+  }
+  return all;
+}
+
 std::shared_ptr<remote_store::beliefs> remote_store::believed(const space_state& space,
                                                               const object_batch& objects) {
   auto what = std::make_shared<beliefs>();
@@ -83,6 +107,7 @@ std::shared_ptr<remote_store::beliefs> remote_store::believed(const space_state&
   for (const object_key& key : objects.keys)
     what->keys.push_back(with_.plan.names.key_of(identity_of(space, key)));
   what->of = book_.of(what->keys, presence_now());
+  what->epoch = epoch_of(space);
   what->removed.resize(objects.size());
   std::erase_if(asked_about_, [](const auto& each) { return each.expired(); });
   asked_about_.push_back(what);
@@ -287,51 +312,116 @@ caf::result<find_answer> remote_store::on_find(const find_request& request) {
   return promise;
 }
 
-/// Slice by slice, until one has nothing.
 task<> remote_store::find(find_request request, answer<find_answer> reply, uint64_t number) {
   find_answer found;
   auto space = space_of(request.space->id, request.space->fingerprint.bytes,
                         resp::is_value_space(request.space->spec));
   auto limit = begin_budget();
-  const size_t all = request.objects.size();
-  size_t slice_max = is_bucket() ? first_slice_of_bucket : slice_objects;
-  for (size_t next = request.first; !space->own && next < all && !limit->over;) {
+  if (!space->own && is_bucket() && !has_trailing_pools(request.space->spec)) {
+    found.changed = co_await probe_prefix(request, space, limit);
+  } else if (!space->own) {
+    found.changed = co_await find_slices(request, space, limit);
+  }
+  if (limit->over)
+    with_.counts->late();
+  reply.deliver(std::move(found));
+  ended(number);
+}
+
+/// Asks for what the book does not know. Null: nobody can be asked, or the time is over.
+task<std::shared_ptr<remote_store::beliefs>> remote_store::ask_about(space_state_ptr space, batch_ptr objects,
+                                                                     std::shared_ptr<budget> limit) {
+  while (true) {
     auto learnt = co_await learn_space(space, limit);
     if (!learnt)
-      break;
-    const uint64_t epoch = epoch_of(*space);
-    auto slice = request.objects.whole(next, slice_max);
-    auto known = believed(*space, *slice);
-    limit->now = ask_unknown(known, *slice);
+      co_return nullptr;
+    auto known = believed(*space, *objects);
+    limit->now = ask_unknown(known, *objects);
     if (limit->now) {
       task_event& done = limit->now->done;
       co_await done;
     }
     auto still = co_await learn_space(space, limit);
     if (!still)
+      co_return nullptr;
+    if (epoch_of(*space) == known->epoch)
+      co_return known;
+    // The store was asked for keys of another epoch.
+  }
+}
+
+/// Slice by slice, until one has nothing. Returns true if the index has changed.
+task<bool> remote_store::find_slices(find_request request, space_state_ptr space,
+                                     std::shared_ptr<budget> limit) {
+  bool changed = false, goes_on = true;
+  size_t slice_max = is_bucket() ? first_slice_of_bucket : slice_objects;
+  for (size_t next = request.first; goes_on && next < request.objects.size() && !limit->over;) {
+    batch_ptr slice = request.objects.whole(next, slice_max);
+    auto known = co_await ask_about(space, slice, limit);
+    if (!known)
       break;
-    if (epoch_of(*space) != epoch)
-      continue; // the store was asked for keys of another epoch
     part_of_batch there, absent;
     for (size_t i = 0; i < slice->size(); ++i)
-      if (known->of[i] == belief::present && !known->removed[i])
+      if (known->now_of(i) == belief::present)
         there.add(*slice, i);
-      else if (known->of[i] != belief::unknown || known->removed[i])
+      else if (known->now_of(i) != belief::unknown)
         absent.add(*slice, i);
     batch_ptr present = std::move(there.objects), gone = std::move(absent.objects);
-    const bool goes_on = present->size() != 0;
-    auto adopted = co_await adopt(request, space, epoch, std::move(present));
+    goes_on = present->size() != 0;
+    auto adopted = co_await adopt(request, space, known->epoch, std::move(present));
     auto removed = co_await drop(std::move(gone));
-    found.changed |= adopted || removed;
-    if (!goes_on)
-      break;
+    changed = changed || adopted || removed;
     next += slice->size();
     slice_max = std::min(2 * slice_max, slice_objects);
   }
-  if (limit->over)
-    with_.counts->late();
-  reply.deliver(std::move(found));
-  ended(number);
+  co_return changed;
+}
+
+/// Of a bucket, where each question is a request. What is before a chunk that is there joins the index as well, up to what the book knows to
+/// be missing; what is behind that leaves it, and is not asked for again before it is written soon. Returns true if the index has changed.
+task<bool> remote_store::probe_prefix(find_request request, space_state_ptr space,
+                                      std::shared_ptr<budget> limit) {
+  const size_t each = chunk_layout(request.space->spec).objects_per_chunk();
+  const size_t chunks = (request.objects.size() - request.first) / each;
+  remote::prefix_probe plan(chunks);
+  std::shared_ptr<beliefs> known;
+  bool changed = false;
+  size_t next = request.first; // to join the index
+  for (auto asked = plan.next(); !asked.empty() && !limit->over; asked = plan.next()) {
+    part_of_batch some;
+    for (size_t chunk : asked) {
+      const batch_ptr one = request.objects.whole(request.first + chunk * each, each);
+      for (size_t i = 0; i < one->size(); ++i)
+        some.add(*one, i);
+    }
+    batch_ptr objects = std::move(some.objects);
+    known = co_await ask_about(space, objects, limit);
+    if (!known)
+      co_return changed;
+    plan.answered(of_chunks(*known, each));
+    for (size_t end = request.first + plan.found() * each; next < end;) {
+      batch_ptr slice = request.objects.whole(next, std::min(end - next, slice_objects));
+      const auto believes = believed(*space, *slice);
+      if (const auto missing = believes->first_missing()) {
+        plan.is_missing((next - request.first + *missing) / each);
+        end = request.first + plan.found() * each;
+        continue;
+      }
+      next += slice->size();
+      auto adopted = co_await adopt(request, space, known->epoch, std::move(slice));
+      changed = changed || adopted;
+    }
+  }
+  if (known && plan.found() == plan.missing() && plan.missing() != chunks) {
+    batch_ptr gone = request.objects.whole(request.first + plan.missing() * each, slice_objects);
+    const auto behind = believed(*space, *gone);
+    for (size_t i = 0; i < gone->size(); ++i)
+      if (behind->epoch == known->epoch && behind->of[i] == belief::unknown)
+        book_.is_absent(behind->keys[i], presence_now());
+    auto removed = co_await drop(std::move(gone));
+    changed = changed || removed;
+  }
+  co_return changed;
 }
 
 /// Precondition: the tier has joined, as it has before anybody asks.

@@ -125,7 +125,8 @@ class remote_store {
 
   /// Objects that a lookup asks for at a time.
   static constexpr size_t slice_objects = 128;
-  /// Each object costs a request there, so a lookup of what nobody has asks for few; the slices double.
+  /// Each object costs a request there, so a lookup of what nobody has asks for few; the slices double. Only of spaces where not all of a
+  /// prefix counts: of others single chunks are asked for (remote::prefix_probe).
   static constexpr size_t first_slice_of_bucket = 8;
   /// A store with slow round trips, for which lookups get more time, gets more as well.
   static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
@@ -338,6 +339,9 @@ class remote_store {
     std::vector<remote::belief> of;
     std::vector<bool>
         removed; ///< an operator has removed the object since, or is about to: what the store says is older
+    uint64_t epoch = 0; ///< of the keys
+    remote::belief now_of(size_t object) const;
+    std::optional<size_t> first_missing() const; ///< of what is known; nullopt: none is
   };
 
   // ---- the connections ----
@@ -437,6 +441,11 @@ class remote_store {
   // ---- what the store has ----
   task<> find(find_request request, answer<find_answer> reply, uint64_t number);
   const tier_index& index_of(const trust_group& group) const;
+  task<std::shared_ptr<beliefs>> ask_about(space_state_ptr space, batch_ptr objects,
+                                           std::shared_ptr<budget> limit);
+  task<bool> find_slices(find_request request, space_state_ptr space, std::shared_ptr<budget> limit);
+  task<bool> probe_prefix(find_request request, space_state_ptr space, std::shared_ptr<budget> limit);
+  static std::vector<remote::belief> of_chunks(const beliefs& objects, size_t each);
   task<bool> adopt(find_request request, space_state_ptr space, uint64_t epoch, batch_ptr present);
   task<bool> drop(batch_ptr gone);
   std::shared_ptr<budget> begin_budget();
