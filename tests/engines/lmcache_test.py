@@ -11,6 +11,7 @@ from pathlib import Path
 import terrace
 from daemon import PATIENCE, Daemon
 from disk_case import OverDisk
+from shared_store import SharedStore, remote_tier, without_server
 from volume import damage
 from waiting import until
 
@@ -153,6 +154,27 @@ class LmcacheTwoWorkers(OverDisk):
         self.addCleanup(second.kill)
         self.first.kill()
         self.assertEqual(second.load(1), (CHUNKS, right), "what a server that was killed has stored")
+
+
+@without_server
+class LmcacheOnTwoMachines(unittest.TestCase):
+    """Two machines that share a store, each with a server."""
+
+    def machine(self, store: SharedStore) -> tuple[Daemon, LmcacheServer]:
+        daemon = store.machine(64 << 20)
+        self.addCleanup(daemon.stop)
+        server = LmcacheServer(connector(daemon.socket, lookup_seconds=PATIENCE))
+        self.addCleanup(server.kill)
+        return daemon, server
+
+    def test_what_one_has_stored_the_other_finds(self) -> None:
+        store = SharedStore()
+        self.addCleanup(store.stop)
+        (here, one), (_, two) = self.machine(store), self.machine(store)
+        right = one.store(1)
+        until(lambda: int(remote_tier(here).bytes_written) >= CHUNKS * CHUNK_BYTES)
+        here.terminate()
+        self.assertEqual(two.load(1), (CHUNKS, right))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 from daemon import Daemon
 from disk_case import OverDisk
 from engine import Engine
+from shared_store import SharedStore, objects_in_store, without_server
 from volume import damage
 from waiting import prompts_of, until
 
@@ -193,6 +194,32 @@ class SglangTwoRanks(OverDisk):
         until(lambda: engine.call("forget")["reset"])
         made = engine.call("generate", prompts=prompts)
         self.assertEqual((made["tokens"], made["stored"]), (first["tokens"], [WHOLE]))
+
+
+@without_server
+class SglangOnTwoMachines(unittest.TestCase):
+    """Two machines that share a store."""
+
+    def machine(self, store: SharedStore) -> tuple[Daemon, Engine]:
+        daemon = store.machine(64 << 20)
+        self.addCleanup(daemon.stop)
+        engine = Engine(daemon.socket, "sglang_engine.py")
+        self.addCleanup(engine.kill)
+        return daemon, engine
+
+    def test_what_one_computes_the_other_loads(self) -> None:
+        store = SharedStore()
+        self.addCleanup(store.stop)
+        (here, one), (_, two) = self.machine(store), self.machine(store)
+        one.ready()
+        two.ready()
+        prompts = prompts_of(130, 2, 1000)
+        computed = one.call("generate", prompts=prompts)
+        self.assertEqual(computed["cached"], [0, 0])
+        until(lambda: objects_in_store(here) >= 2 * ((1000 + ANSWER - 1) // PAGE))
+        here.terminate()
+        loaded = two.call("generate", prompts=prompts)
+        self.assertEqual((loaded["tokens"], loaded["stored"]), (computed["tokens"], [1000 // PAGE * PAGE] * 2))
 
 
 if __name__ == "__main__":

@@ -150,30 +150,31 @@ probed probe(size_t chunks, const Has& has) {
   done.missing = plan.missing();
   return done;
 }
-probed probe(size_t chunks, size_t there) {
+/// The store has the first `there`.
+probed probe_first(size_t there, size_t chunks) {
   return probe(chunks, [there](size_t chunk) { return chunk < there ? belief::present : belief::absent; });
 }
 
 TEST(PrefixProbe, FindsEveryLength) {
   for (size_t chunks = 0; chunks <= 300; ++chunks)
     for (size_t there = 0; there <= chunks; ++there) {
-      const auto done = probe(chunks, there);
+      const auto done = probe_first(there, chunks);
       ASSERT_EQ(done.found, there) << "of " << chunks;
       ASSERT_EQ(done.missing, there) << "of " << chunks;
     }
 }
 
 TEST(PrefixProbe, TakesFewRoundsAndRequests) {
-  EXPECT_EQ(probe(0, 0).rounds, 0U);
+  EXPECT_EQ(probe_first(0, 0).rounds, 0U);
   for (auto [there, requests, rounds] : std::vector<std::array<size_t, 3>>{
            {0, 11, 1}, {1, 11, 1}, {10, 18, 2}, {100, 43, 3}, {600, 56, 3}, {999, 57, 3}, {1'000, 11, 1}}) {
     SCOPED_TRACE(there);
-    const auto done = probe(1'000, there);
+    const auto done = probe_first(there, 1'000);
     EXPECT_EQ(done.requests, requests);
     EXPECT_EQ(done.rounds, rounds);
   }
   for (size_t there = 0; there <= 10'000; there += 7) {
-    const auto done = probe(10'000, there);
+    const auto done = probe_first(there, 10'000);
     EXPECT_LE(done.requests, 80U) << there;
     EXPECT_LE(done.rounds, 4U) << there;
   }
