@@ -102,4 +102,17 @@ std::string readable_change(uint64_t one, std::string_view between, uint64_t oth
   return first + std::string(between) + second;
 }
 
+std::string format_count(uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (size_t at = digits.size(); at > 3; at -= 3)
+    digits.insert(at - 3, ",");
+  return digits;
+}
+
+std::string noun_for(uint64_t count, const std::string& noun) { return noun + (count == 1 ? "" : "s"); }
+
+std::string format_counted(uint64_t count, const std::string& noun) {
+  return format_count(count) + " " + noun_for(count, noun);
+}
+
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Text for people: that of clients, checked to be UTF-8 and with control characters escaped, and sizes.
+// Text for people: that of clients, checked to be UTF-8 and with control characters escaped, counts and sizes.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,16 @@ bool is_utf8(std::string_view text);
 /// that are not UTF-8. The backslash is not escaped, so the result is for people, not for programs.
 std::string printable(std::string_view text);
 
-// Sizes, in log lines, errors and the output of commands.
+// Counts and sizes, in log lines, errors and the output of commands.
+
+/// "12,031".
+std::string format_count(uint64_t count);
+
+/// "client" for a count of 1, otherwise "clients".
+std::string noun_for(uint64_t count, const std::string& noun);
+
+/// "1 client", "12,031 clients".
+std::string format_counted(uint64_t count, const std::string& noun);
 
 /// "0 B", "999 B", "1.50 KiB", "12.3 GiB".
 std::string readable_bytes(uint64_t bytes);

@@ -36,23 +36,6 @@ std::string format_duration(double ns) {
   return fmt::format("{} h {:02} min", seconds / 3600, seconds / 60 % 60);
 }
 
-std::string format_count(uint64_t count) {
-  std::string digits = std::to_string(count);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i != 0 && (digits.size() - i) % 3 == 0)
-      text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-std::string noun_for(uint64_t count, const std::string& noun) { return noun + (count == 1 ? "" : "s"); }
-
-std::string format_counted(uint64_t count, const std::string& noun) {
-  return format_count(count) + " " + noun_for(count, noun);
-}
-
 std::string format_part(uint64_t part, uint64_t whole, const std::string& noun) {
   return format_count(part) + " of " + format_counted(whole, noun);
 }

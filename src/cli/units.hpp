@@ -15,15 +15,6 @@ std::string format_rate(double bytes_per_second);
 /// "0 s", "870 ns", "47.9 us", "3.42 ms", "1.50 s", "3 min 20 s", "2 h 05 min".
 std::string format_duration(double nanoseconds);
 
-/// "12,031".
-std::string format_count(uint64_t count);
-
-/// "client" for a count of 1, otherwise "clients".
-std::string noun_for(uint64_t count, const std::string& noun);
-
-/// "1 client", "12,031 clients".
-std::string format_counted(uint64_t count, const std::string& noun);
-
 /// "1 of 1 chunk", "3 of 12,031 chunks".
 std::string format_part(uint64_t part, uint64_t whole, const std::string& noun);
 

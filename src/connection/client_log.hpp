@@ -40,8 +40,8 @@ class client_log {
 
   /// One client can take many leases, so the number of these lines is limited too.
   void old_lease(uint64_t chunks, log_limit::clock::time_point now) const {
-    if (auto admitted = to_.leases->admit(line("holds a lease on " + std::to_string(chunks) +
-                                               " chunks for longer than twice connection.request_deadline"),
+    if (auto admitted = to_.leases->admit(line("holds a lease on " + format_counted(chunks, "chunk") +
+                                               " for longer than twice connection.request_deadline"),
                                           now))
       to_.info(*admitted);
   }

@@ -1,4 +1,5 @@
 #include "daemon/logging.hpp"
+#include "base/printable.hpp"
 
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
@@ -49,8 +50,8 @@ class stderr_sink final : public spdlog::sinks::base_sink<std::mutex> {
     }
     if (dropped_ != 0) {
       spdlog::details::log_msg told(message.time, {}, message.logger_name, spdlog::level::warn, "");
-      std::string what =
-          std::to_string(dropped_) + " lines of the log are missing here: nobody read them in time";
+      std::string what = format_counted(dropped_, "line") + " of the log " + (dropped_ == 1 ? "is" : "are") +
+                         " missing here: nobody read in time";
       told.payload = what;
       spdlog::memory_buf_t missing;
       formatter_->format(told, missing);

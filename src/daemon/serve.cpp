@@ -1,5 +1,6 @@
 #include "daemon/serve.hpp"
 
+#include "base/printable.hpp"
 #include "base/random_id.hpp"
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
@@ -190,8 +191,7 @@ std::vector<std::string> lines_of_redis_ports(const actors::supervisor_arguments
 void warn_of_operations_in_kernel(const std::vector<watched_path>& paths) {
   for (const watched_path& path : paths)
     if (uint64_t left = path.probe->in_kernel(); left != 0)
-      log_warning(path.file + ": the device has not completed " + std::to_string(left) +
-                  (left == 1 ? " operation" : " operations") +
+      log_warning(path.file + ": the device has not completed " + format_counted(left, "operation") +
                   "; the kernel keeps the process until it has, also after SIGKILL");
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/settings.hpp"
 
+#include "base/printable.hpp"
 #include "daemon/settings_table.hpp"
 
 #include <algorithm>
@@ -28,22 +29,22 @@ std::vector<option_change> changes_at_run_time(const settings& old_settings, con
     if (before != after)
       changes.push_back({option_name(spec, socket), before, after, spec.at_run_time});
   };
-  auto sockets = [](const settings& s) { return std::to_string(s.listen.size()) + " sockets"; };
+  auto sockets = [](const settings& s) { return format_counted(s.listen.size(), "socket"); };
   if (old_settings.listen.size() != new_settings.listen.size())
     changes.push_back({"listen", sockets(old_settings), sockets(new_settings), false});
   if (old_settings.quota != new_settings.quota) { // which contain secrets
-    auto quotas = [](const settings& s) { return std::to_string(s.quota.size()) + " quotas"; };
+    auto quotas = [](const settings& s) { return format_counted(s.quota.size(), "quota"); };
     changes.push_back({"quota", quotas(old_settings), quotas(new_settings), true});
   }
   if (old_settings.resp != new_settings.resp) {
     auto redis_sockets = [](const settings& s) {
-      return std::to_string(s.resp.size()) + " sockets for Redis clients";
+      return format_counted(s.resp.size(), "socket") + " for Redis clients";
     };
     changes.push_back({"resp", redis_sockets(old_settings), redis_sockets(new_settings), false});
   }
   const bool same_remotes = have_same_groups(old_settings.remote, new_settings.remote);
   if (!same_remotes) {
-    auto remotes = [](const settings& s) { return std::to_string(s.remote.size()) + " remote tiers"; };
+    auto remotes = [](const settings& s) { return format_counted(s.remote.size(), "remote tier"); };
     changes.push_back({"remote", remotes(old_settings), remotes(new_settings), false});
   }
   const auto sections = [&](const option_spec& spec) -> size_t {

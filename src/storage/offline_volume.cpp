@@ -126,7 +126,7 @@ std::string describe_shrinking(const std::string& path, uint64_t bytes, const vo
     return {};
   return path + ": disk.bytes makes this file smaller, " +
          readable_change(bytes, " instead of ", block->capacity_bytes) + ", and the next start forgets " +
-         std::to_string(lost) + " of its " + std::to_string(objects) + " objects" +
+         format_count(lost) + " of its " + format_counted(objects, "object") +
          (keeps ? ", which lie behind the new end: `terrace disk resize " + path + " " +
                       std::to_string(bytes) + "` before it moves what has room"
                 : ": its index would take too much of it, so that it starts over");

@@ -17,6 +17,19 @@ TEST(ReadableBytes, HaveThreeDigitsAndAPowerOf1024) {
   EXPECT_EQ(readable_bytes(UINT64_MAX), "16384 PiB");
 }
 
+TEST(Counts, HaveCommasAndNouns) {
+  for (const auto& [count, text] : {std::pair<uint64_t, const char*>{0, "0"},
+                                    {999, "999"},
+                                    {1'000, "1,000"},
+                                    {12'031, "12,031"},
+                                    {999'999, "999,999"},
+                                    {1'000'000, "1,000,000"}})
+    EXPECT_EQ(format_count(count), text);
+  EXPECT_EQ(format_counted(1, "client"), "1 client");
+  EXPECT_EQ(format_counted(0, "client"), "0 clients");
+  EXPECT_EQ(format_counted(2'417, "object"), "2,417 objects");
+}
+
 TEST(ReadableBytes, OfAChangeAreExactWhereTheyWouldReadTheSame) {
   EXPECT_EQ(readable_change(64 << 20, " instead of ", 128 << 20), "64.0 MiB instead of 128 MiB");
   EXPECT_EQ(readable_change((8 << 20) - 4096, " of ", 8 << 20), "8384512 bytes of 8388608 bytes");

@@ -183,7 +183,7 @@ class Log(unittest.TestCase):
                     said += os.read(reads, 1 << 20)
         os.close(writes)
         os.close(reads)
-        self.assertRegex(said, rb"\n\S+ \S+ warning \d+ lines of the log are missing here: nobody read them in time\n")
+        self.assertRegex(said, rb"\n\S+ \S+ warning [\d,]+ lines of the log are missing here: nobody read in time\n")
 
     def test_a_socket_that_nobody_reads_stops_nothing(self):
         here, there = socket.socketpair()

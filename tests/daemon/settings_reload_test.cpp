@@ -57,7 +57,7 @@ TEST(Reload, CountsSocketsThatCameAndWent) {
   auto after = before;
   after.listen.push_back({.path = "/b", .group = "b"});
   EXPECT_EQ(texts(before, after).front(),
-            "listen: 1 sockets -> 2 sockets, needs a restart; the old value stays in force");
+            "listen: 1 socket -> 2 sockets, needs a restart; the old value stays in force");
 }
 
 settings with_remotes(const std::vector<std::string>& groups) {
@@ -90,7 +90,8 @@ TEST(Reload, RemoteTiersOfOtherGroupsChangeNothing) {
       each.write_budget = "1MiB/s";
     EXPECT_EQ(texts(before, after),
               (std::vector<std::string>{"remote: 2 remote tiers -> " + std::to_string(groups.size()) +
-                                        " remote tiers, needs a restart; the old value stays in force"}));
+                                        (groups.size() == 1 ? " remote tier" : " remote tiers") +
+                                        ", needs a restart; the old value stays in force"}));
     EXPECT_EQ(apply_at_run_time(before, after).remote, before.remote);
   }
 }

@@ -183,7 +183,7 @@ void connection::add_lease(lease_ptr taken) {
   tell_group(add_lease_notice{taken->id, taken->owner, taken});
   client_.environment().client_probe->lease_taken();
   inbox_.arm_timer(taken->taken + client_.environment().limits.lease_warn_after);
-  client_.log().debug([&] { return "takes a lease on " + std::to_string(taken->chunks.size()) + " chunks"; });
+  client_.log().debug([&] { return "takes a lease on " + format_counted(taken->chunks.size(), "chunk"); });
   client_.holdings().add(std::move(taken));
   client_.show();
 }

@@ -2,6 +2,7 @@
 // others.
 #include "actors/remote/remote_store.hpp"
 
+#include "base/printable.hpp"
 #include "runtime/ask.hpp"
 #include "storage/pending_clears.hpp"
 #include "tier/objects/tier_clear.hpp"
@@ -300,7 +301,9 @@ task<> remote_store::forget_lost(space_state_ptr space) {
     with_.log("came back without " +
               (space ? "what it had of space " + std::to_string(static_cast<uint32_t>(space->id))
                      : std::string("what it had")) +
-              ": " + std::to_string(objects) + " objects; they are written again when they are used");
+              ": " + format_counted(objects, "object") +
+              (objects == 1 ? "; it is written again when it is used"
+                                     : "; they are written again when they are used"));
 }
 
 /// The volume has objects that others cleared while it was opened.

@@ -2,6 +2,7 @@
 #include "actors/remote/remote_store.hpp"
 #include "actors/resp/value_transfer.hpp"
 #include "base/object_key.hpp"
+#include "base/printable.hpp"
 #include "index/object_header.hpp"
 #include "index/payload_checksum.hpp"
 
@@ -532,8 +533,9 @@ void remote_store::settle_read(const step_ptr& done,
     ++refused_values_;
     with_.counts->missed(static_cast<metrics::remote_miss>(
         static_cast<size_t>(metrics::remote_miss::not_ours) + static_cast<size_t>(verified.error().fault)));
-    with_.service->set_notice(std::to_string(refused_values_) +
-                              " values were not as they were written; the last: " + verified.error().text);
+    with_.service->set_notice(format_counted(refused_values_, "value") +
+                              (refused_values_ == 1 ? " was" : " were") +
+                              " not as written; the last: " + verified.error().text);
     const auto fault = verified.error().fault;
     return reject(*done,
                   fault != remote::value_fault::not_ours && fault != remote::value_fault::other_version);
@@ -584,10 +586,13 @@ void remote_store::note_read(const replica_read& at_replica) {
                                                             : replica_answer::read);
   with_.counts->replica_answered(replica_answer::damaged);
   const auto at = nodes_.find(at_replica.node);
-  with_.service->set_notice(
-      std::to_string(with_.counts->replica_answers_of(replica_answer::damaged)) +
-      " objects were not as they were written at a replica, and were read from its primary; the last" +
-      (at == nodes_.end() ? std::string() : ", at " + at->second->address.text) + ": " + at_replica.damage);
+  const uint64_t damaged = with_.counts->replica_answers_of(replica_answer::damaged);
+  with_.service->set_notice(format_counted(damaged, "object") +
+                            (damaged == 1 ? " was not as it was written at a replica, and was"
+                                          : " were not as they were written at a replica, and were") +
+                            " read from its primary; the last" +
+                            (at == nodes_.end() ? std::string() : ", at " + at->second->address.text) + ": " +
+                            at_replica.damage);
 }
 
 /// The connection to its node has ended, or there is none.

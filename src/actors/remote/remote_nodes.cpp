@@ -1,6 +1,7 @@
 // The connections of a remote store: to its server, or to the nodes of its cluster.
 #include "actors/remote/remote_store.hpp"
 
+#include "base/printable.hpp"
 #include "base/random_id.hpp"
 #include "runtime/io_port.hpp"
 
@@ -280,9 +281,9 @@ void remote_store::tell_state() {
   if (!away.empty())
     with_.service->set_notice(away + "; what its slots have is missed");
   else if (in_cluster() && uncovered != 0)
-    with_.service->set_notice(
-        std::to_string(uncovered) +
-        " slots of the cluster belong to no node, and what they have is missed; look at CLUSTER INFO");
+    with_.service->set_notice(format_counted(uncovered, "slot") + " of the cluster belong" +
+                              (uncovered == 1 ? "s" : "") +
+                              " to no node, and what would be there is missed; look at CLUSTER INFO");
   else if (!away_replica.empty())
     with_.service->set_notice(away_replica + "; other nodes are read instead of this replica");
   else

@@ -1,5 +1,6 @@
 #include "actors/supervision/supervisor_state.hpp"
 
+#include "base/printable.hpp"
 #include "base/tier_properties.hpp"
 #include "runtime/io_port.hpp"
 
@@ -80,9 +81,9 @@ void warn_of_losses(supervisor_pointer self, const std::string& group, std::stri
                           " was written to the tiers below within daemon.shutdown_grace; the rest is lost");
   for (size_t why = 0; why < refusal_reasons; ++why)
     if (const uint64_t lost = answer.done.lost[why]; lost != 0)
-      self->state.with.warn(
-          group + std::to_string(lost) + " objects in " + std::string(tier) +
-          " were not written to a tier below: " + std::string(described(static_cast<refusal_reason>(why))));
+      self->state.with.warn(group + format_counted(lost, "object") + " in " + std::string(tier) +
+                            (lost == 1 ? " was" : " were") + " not written to a tier below: " +
+                            std::string(described(static_cast<refusal_reason>(why))));
 }
 
 /// Writes down what only these tiers have, fastest tier first; then the writers below finish.
@@ -203,7 +204,7 @@ void on_grace_over(supervisor_pointer self, uint64_t tag) {
   if (tag != drain_tag || state.order.now() != phase::draining)
     return;
   auto left = state.with.clients->all();
-  state.with.warn(std::to_string(left.size()) + " connections did not finish within daemon.shutdown_grace");
+  state.with.warn(format_counted(left.size(), "connection") + " did not finish within daemon.shutdown_grace");
   for (const client_ptr& client : left)
     self->send_exit(client->actor, caf::exit_reason::kill);
 }

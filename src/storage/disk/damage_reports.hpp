@@ -1,6 +1,7 @@
 // Reports, by path, of objects in a disk tier that differed from its index.
 #pragma once
 
+#include "base/printable.hpp"
 #include "storage/disk/disk_paths.hpp"
 #include "storage/disk/path_parts.hpp"
 #include "transfer/mover_messages.hpp"
@@ -29,8 +30,8 @@ class damage_log {
       return std::nullopt;
     told_ = now;
     std::string line =
-        file + ": " + std::to_string(untold_) + (untold_ == 1 ? " object was" : " objects were") +
-        " damaged (" + std::to_string(total_) +
+        file + ": " + format_counted(untold_, "object") + (untold_ == 1 ? " was" : " were") + " damaged (" +
+        format_count(total_) +
         " since the start); they count as misses. `terrace disk verify` shows where, when the daemon is "
         "stopped";
     untold_ = 0;
@@ -40,8 +41,8 @@ class damage_log {
   /// Returns the text for status; empty without damage.
   std::string notice(const std::string& file) const {
     return total_ == 0 ? std::string()
-                       : file + ": " + std::to_string(total_) +
-                             " damaged objects were found since the start, and not served";
+                       : file + ": " + format_counted(total_, "damaged object") +
+                             (total_ == 1 ? " was" : " were") + " found since the start, and not served";
   }
 
  private:

@@ -251,7 +251,7 @@ std::string names_of(const disk_paths& paths) {
 std::string describe_opened(const opened_disk& disk) {
   const uint64_t found = disk.objects->table().published();
   std::string text = readable_bytes(disk.paths->bytes()) + " in " + names_of(*disk.paths) + ", " +
-                     std::to_string(found) + (found == 1 ? " object" : " objects") + " found in " +
+                     format_counted(found, "object") + " found in " +
                      std::to_string(static_cast<uint64_t>(disk.seconds * 1000)) + " ms";
   for (size_t i = 0; i < disk.paths->size(); ++i)
     if (const extent_file& file = *disk.paths->file(i); !file.direct())
@@ -274,14 +274,16 @@ std::string describe_losses(const opened_disk& disk) {
   }
   std::string text;
   if (damaged != 0)
-    text = std::to_string(damaged) +
-           " blocks of its index are damaged or missing, and the objects recorded there are lost";
+    text = format_counted(damaged, "block") + " of its index " + (damaged == 1 ? "is" : "are") +
+           " damaged or missing, and the objects recorded there are lost";
   if (disk.unplaced != 0)
-    text += (text.empty() ? "" : "; ") + std::to_string(disk.unplaced) +
-            " objects do not fit the present configuration and are lost";
+    text += (text.empty() ? "" : "; ") + format_counted(disk.unplaced, "object") +
+            (disk.unplaced == 1 ? " does not fit the present configuration and is lost"
+                                : " do not fit the present configuration and are lost");
   if (outside != 0)
-    text += (text.empty() ? "" : "; ") + std::to_string(outside) +
-            " objects were beyond its new end and are lost, because disk.bytes is smaller than before: "
+    text += (text.empty() ? "" : "; ") + format_counted(outside, "object") +
+            (outside == 1 ? " was beyond its new end and is lost" : " were beyond its new end and are lost") +
+            ", because disk.bytes is smaller than before: "
             "`terrace disk resize` "
             "before a start moves what has room";
   text = text.empty() ? text : names_of(*disk.paths) + ": " + text;

@@ -37,7 +37,7 @@ std::string path_health::reason(disk_direction direction) const {
   const device_health& health = of(direction).health;
   std::string text = file_ + " cannot be " + verb_of(direction) + ": ";
   if (size_t stalled = stalled_count(direction); stalled != 0)
-    return text + std::to_string(stalled) + (stalled == 1 ? " operation has" : " operations have") +
+    return text + format_counted(stalled, "operation") + (stalled == 1 ? " has" : " have") +
            " not completed for more than " + std::to_string(options_.stall_after.count()) +
            " ms; retried when the kernel has completed all of them";
   return text + std::strerror(health.error_number()) + "; retried every " +

@@ -1,4 +1,5 @@
 #include "storage/disk/path_journal.hpp"
+#include "base/printable.hpp"
 
 #include <cassert>
 #include <cstring>
@@ -159,10 +160,10 @@ std::optional<path_journal::room_report> path_journal::room() {
     return report;
   }
   if (counts.unrecorded != 0)
-    report.notice = std::to_string(counts.unrecorded) +
-                    " objects will not be found after a restart: the index of " + with_.file +
-                    " has room for " + std::to_string(journal_.records_max()) +
-                    " records; `terrace disk resize --objects` makes room";
+    report.notice = format_counted(counts.unrecorded, "object") +
+                    " will not be found after a restart: the index of " + with_.file + " has room for " +
+                    format_counted(journal_.records_max(), "record") +
+                    "; `terrace disk resize --objects` makes room";
   report.news = !report.notice.empty() && (room_notice_.empty() || last_begun_ || closed());
   room_notice_ = report.notice;
   if (report.news || report.notice.empty())

@@ -261,7 +261,7 @@ TEST_F(Supervisor, KillsWhatDoesNotFinishWithinTheGrace) {
   advance(1ms);
   EXPECT_EQ(finished, std::vector<bool>{true});
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("1 connections did not finish"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[0].find("1 connection did not finish"), std::string::npos) << warnings[0];
 }
 
 TEST_F(Supervisor, StopsTheDaemonWhenAnActorOfItDies) {

@@ -1,5 +1,6 @@
 // remote_status: the remote tiers of the client's trust group, for operators.
 #include "actors/connection/verbs.hpp"
+#include "base/printable.hpp"
 #include "remote/store_reports.hpp"
 
 namespace terrace::actors::verbs {
@@ -114,9 +115,9 @@ task<> remote_sweep(client_request& request, const wire::RemoteSweep& asked, pro
   auto swept = co_await request.ask<remote::store_sweep>(store, std::move(question), store_ended);
   co_await request.valid(swept.failure);
   if (!asked.dry_run() && swept.stale != 0 && request.client.environment().log)
-    request.client.environment().log("an operator's sweep has removed " + std::to_string(swept.stale) +
-                                     " values, " + std::to_string(swept.stale_bytes) +
-                                     " bytes, from the store at " + swept.address);
+    request.client.environment().log(
+        "an operator's sweep has removed " + format_counted(swept.stale, "value") + ", " +
+        readable_bytes(swept.stale_bytes) + ", from the store at " + swept.address);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateRemoteSweepAnswerDirect(body, swept.address.c_str(), swept.keys, swept.current,
                                                swept.unknown, swept.stale, swept.stale_bytes);

@@ -1,6 +1,7 @@
 // status: the state of the daemon, limited to the client's trust group.
 #include "actors/check/check_actor.hpp"
 #include "actors/connection/verbs.hpp"
+#include "base/printable.hpp"
 #include "connection/client_directory.hpp"
 #include "connection/status_tables.hpp"
 
@@ -88,9 +89,10 @@ task<> shutdown(client_request& request, const wire::Shutdown& asked, protocol::
   }
   size_t clients = environment.clients->count(standing::client);
   if (environment.log)
-    environment.log(asked.when_idle() ? "an operator drains the daemon: it ends once its " +
-                                            std::to_string(clients) + " clients have left"
-                                      : std::string("an operator ends the daemon"));
+    environment.log(asked.when_idle()
+                        ? "an operator drains the daemon: it ends once its " +
+                              format_counted(clients, "client") + (clients == 1 ? " has left" : " have left")
+                        : std::string("an operator ends the daemon"));
   // The connections are ended later, by messages: the answer is sent before.
   if (asked.when_idle())
     environment.clients->drain(environment.shut_down);
