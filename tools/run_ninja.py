@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs ninja and says how far it is: a live line on a terminal, a line per tenth of the files elsewhere.
+"""Runs ninja and says how far it is: a live line on a terminal; elsewhere a line per tenth of the files, and after 15 seconds without one.
 
 What the compiler prints, and the output of a command that failed, comes through as it is.
 """
@@ -7,6 +7,7 @@ What the compiler prints, and the output of a command that failed, comes through
 import argparse
 import os
 import re
+import select
 import subprocess
 import sys
 import time
@@ -20,22 +21,48 @@ def on_terminal(command, environment):
     return subprocess.run(command, env=dict(environment, NINJA_STATUS="[%f of %t files, %e s] ")).returncode
 
 
-def elsewhere(command, environment, report):
-    """Calls report(done, total) for each tenth; the exit code. Lines that are no status are printed."""
-    ninja = subprocess.Popen(command, env=dict(environment, NINJA_STATUS="[%f/%t] "), stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT)
-    tenth = 0
-    for line in ninja.stdout:
+class Progress:
+    """Takes ninja's lines. Calls report(done, total) for each tenth of the files; other lines are printed."""
+
+    def __init__(self, report):
+        self.report = report
+        self.tenth = self.done = self.total = 0
+        self.said = time.monotonic()
+
+    def say(self):
+        self.report(self.done, self.total)
+        self.said = time.monotonic()
+
+    def take(self, line):
         status = STATUS.match(line)
         if status:
-            done, total = int(status[1]), int(status[2])
-            if done < total and done * 10 // total > tenth:
-                tenth = done * 10 // total
-                report(done, total)
-        elif not line.startswith((NOTHING, b"ninja: Entering directory")):
+            self.done, self.total = int(status[1]), int(status[2])
+            if self.done < self.total and self.done * 10 // self.total > self.tenth:
+                self.tenth = self.done * 10 // self.total
+                self.say()
+        elif line and not line.startswith((NOTHING, b"ninja: Entering directory")):
             sys.stdout.buffer.write(line)
             sys.stdout.flush()
-    return ninja.wait()
+
+
+def elsewhere(command, environment, report, patience=15):
+    """Calls report(done, total) for each tenth, and after `patience` seconds without a call; the exit code."""
+    ninja = subprocess.Popen(command, env=dict(environment, NINJA_STATUS="[%f/%t] "), stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT)
+    progress = Progress(report)
+    rest = b""
+    while True:
+        left = max(0, progress.said + patience - time.monotonic())
+        if not select.select([ninja.stdout], [], [], left)[0]:
+            progress.say()
+            continue
+        some = os.read(ninja.stdout.fileno(), 1 << 16)
+        *lines, rest = (rest + some).split(b"\n")
+        for line in lines:
+            progress.take(line + b"\n")
+        if not some:
+            progress.take(rest)
+            return ninja.wait()
 
 
 def main():
@@ -53,7 +80,7 @@ def main():
     if sys.stdout.isatty():
         status = on_terminal(command, os.environ)
     else:
-        status = elsewhere(command, os.environ, lambda done, total: say(f"{done} of {total} files"))
+        status = elsewhere(command, os.environ, lambda done, total: say(f"{done} of {total} files" if total else "beginning"))
     say("done" if status == 0 else "failed")
     return status
 

@@ -7,6 +7,7 @@ again, so that flaky tests are told from broken ones.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -197,8 +198,27 @@ def a_python_case_is_run_again():
         assert (done.returncode, dict(run_tests.cases_of(report))) == (0, {"passed": 1}), done.stderr
 
 
+def a_long_build_says_how_far_it_is():
+    import run_ninja
+
+    with tempfile.TemporaryDirectory(prefix="terrace-commands-") as folder:
+        go_on = pathlib.Path(folder) / "go on"
+        os.mkfifo(go_on)
+        said = []
+
+        def report(done, total):
+            said.append((done, total))
+            if said[-2:] == [(1, 20), (1, 20)] and len(set(said[:-2])) < 2:
+                go_on.write_text("x\n")  # the file takes no longer
+
+        ninja = f"echo '[1/20] CXX a'; read x < '{go_on}'; echo '[2/20] CXX b'; echo '[20/20] LINK'; exit 3"
+        code = run_ninja.elsewhere(["bash", "-c", ninja], os.environ, report, patience=0.01)
+        assert code == 3 and said.count((1, 20)) >= 2 and (2, 20) in said, (code, said)
+
+
 def main():
     failures_are_told()
+    a_long_build_says_how_far_it_is()
     a_program_is_left_out()
     a_python_case_is_run_again()
     flaky_tests_are_told()
