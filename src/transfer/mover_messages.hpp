@@ -59,7 +59,8 @@ struct write_request : moved_objects {};
 
 enum class move_outcome : uint8_t {
   done,
-  failed, ///< this object cannot be read, is not the expected one, or was not written
+  present, ///< the device had it already, so that nothing was moved; as good as `done`
+  failed,  ///< this object cannot be read, is not the expected one, or was not written
   away, ///< the device is out of service: nothing was tried, or the object may be intact when the device returns
   stalled, ///< the device did not answer and may still write to the memory, or read it
   late,    ///< it did not come by `read_by`, and may still be written to the memory

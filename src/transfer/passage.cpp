@@ -87,8 +87,10 @@ passage::reports passage::add_outcomes(size_t which, const std::vector<move_outc
   std::vector<size_t> good;
   for (size_t n = 0; n < piece.objects.size(); ++n) {
     size_t i = piece.objects[n];
-    if (outcomes[n] == move_outcome::done) {
+    if (outcomes[n] == move_outcome::done || outcomes[n] == move_outcome::present) {
       good.push_back(i);
+      if (outcomes[n] == move_outcome::present)
+        ended_.present_bytes += acquired_.places[i].payload_bytes;
       continue;
     }
     const bool late = outcomes[n] == move_outcome::late;

@@ -90,10 +90,11 @@ class passage {
 
   /// What became of the objects that were to be moved.
   struct outcome {
-    std::vector<size_t> lost; ///< not moved, for whatever reason
-    uint64_t away = 0;        ///< of these: the device is out of service
-    bool stalled = false;     ///< of some of these a device has not let go
-    bool late = false;        ///< others, which are not lost, did not come in time
+    std::vector<size_t> lost;   ///< not moved, for whatever reason
+    uint64_t away = 0;          ///< of these: the device is out of service
+    bool stalled = false;       ///< of some of these a device has not let go
+    bool late = false;          ///< others, which are not lost, did not come in time
+    uint64_t present_bytes = 0; ///< of those that arrived: payload that the device had already
   };
   const outcome& ended() const { return ended_; }
   uint64_t payload_bytes(const part& piece) const; ///< of its objects

@@ -97,6 +97,42 @@ TEST_F(RemoteOperator, SeesWhyItIsOutOfService) {
   EXPECT_EQ(terrace(machine_->daemon, {"remote", "status"}).exit_code, 0);
 }
 
+TEST_F(RemoteOperator, IsToldThatAClearWaitsForAStoreThatIsAway) {
+  start();
+  store(chain_of(1, 2));
+  auto heard = answer_of(machine_->daemon, {"clear", "--all"});
+  EXPECT_FALSE(heard.contains("waits_for")) << heard;
+  EXPECT_EQ(status()["owed_clears"], 0);
+  store(chain_of(2, 2));
+  stop_store();
+  ASSERT_TRUE(eventually([&] { return status()["state"] == "down"; }));
+  auto cleared = terrace(machine_->daemon, {"clear", "--all"});
+  EXPECT_EQ(cleared.exit_code, 0) << cleared.err;
+  EXPECT_NE(cleared.out.find("is away: the clear is remembered"), std::string::npos) << cleared.out;
+  EXPECT_EQ(answer_of(machine_->daemon, {"clear", "--all"})["waits_for"]["state"], "down");
+  EXPECT_EQ(status()["owed_clears"], 1);
+  EXPECT_NE(
+      terrace(machine_->daemon, {"remote", "status"}).out.find("1 clear the store has not been told of"),
+      std::string::npos);
+  start_store();
+  machine_->await_store();
+  EXPECT_TRUE(eventually([&] { return status()["owed_clears"] == 0; }));
+}
+
+TEST_F(RemoteOperator, SeesOneCountOfWhatIsWritten) {
+  start();
+  remote_machine other({.more = section("demotion = \"write_through\"\n")});
+  other.await_store();
+  store(chain_of(1, 3));
+  EXPECT_EQ(other.client->store(chain_of(1, 3)), 3U);
+  EXPECT_EQ(other.client->store(chain_of(2, 1)), 1U);
+  ASSERT_TRUE(other.finds_all(chain_of(2, 1), on_remote));
+  ASSERT_TRUE(other.finds_all(chain_of(1, 3), on_remote));
+  for (const remote_machine* each : std::initializer_list<const remote_machine*>{machine_.get(), &other})
+    EXPECT_EQ(store_status(*each)["written_bytes"], each->client->tier("remote").bytes_written)
+        << "what the other machine had written counts in neither";
+}
+
 TEST_F(RemoteOperator, SeesWhatTheUserMayNotAsk) {
   start({"--user", "kv", "on", ">hunter2", "~terrace/*", "+hello", "+auth", "+exists", "+get", "+set",
          "+unlink", "--requirepass", "other"},

@@ -103,6 +103,15 @@ TEST_F(Passage, RemovesWhatCouldNotBeRead) {
   EXPECT_EQ(pass.publication().places.size(), 1u);
 }
 
+TEST_F(Passage, WhatTheDeviceHasAlreadyArrivesWithoutItsBytes) {
+  pass.add_space(acquired({state::reserved, state::reserved, state::reserved, state::absent}));
+  pass.add_outcomes(0, {outcome::present, outcome::done});
+  EXPECT_TRUE(pass.ended().lost.empty());
+  EXPECT_EQ(pass.publication().places.size(), 3U) << "of the other part nothing is known yet";
+  EXPECT_EQ(pass.ended().present_bytes, pass.acquired().places[0].payload_bytes);
+  EXPECT_NE(pass.ended().present_bytes, 0U);
+}
+
 TEST_F(Passage, WhatIsLateIsNeitherReadNorLost) {
   pass.add_space(acquired({state::reserved, state::reserved, state::reserved, state::absent}));
   auto told = pass.add_outcomes(0, {outcome::done, outcome::late});

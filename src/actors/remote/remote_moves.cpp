@@ -118,8 +118,10 @@ void remote_store::begin_steps(const transfer_ptr& all) {
     if (all->outcome.outcomes[i] == move_outcome::failed)
       continue;
     if (all->writes && !all->space->own &&
-        book_.of(with_.plan.names.key_of(identity), now) == remote::belief::present)
-      continue; // others have written it
+        book_.of(with_.plan.names.key_of(identity), now) == remote::belief::present) {
+      all->outcome.outcomes[i] = move_outcome::present; // others have written it
+      continue;
+    }
     const uint64_t parts = remote::parts_of(place.payload_bytes, bytes_of_each());
     const bool compresses =
         all->writes && with_.plan.compress &&

@@ -96,8 +96,8 @@ void count(write_through_pointer self, write_plan& plan, const passage& pass) {
   uint64_t bytes = 0;
   for (const passage::part& part : pass.parts())
     bytes += pass.payload_bytes(part);
-  if (bytes != 0)
-    probe->written(bytes);
+  if (bytes > ended.present_bytes)
+    probe->written(bytes - ended.present_bytes);
   plan.told().done.objects += pass.size();
   plan.told().done.bytes += bytes;
   plan.told().stalled = ended.stalled;
