@@ -50,6 +50,10 @@ std::string cut(const std::string& text, size_t width) {
   return bytes == shown.size() ? shown : shown.substr(0, bytes) + "~";
 }
 
+std::string format_time(std::chrono::milliseconds time) {
+  return format_duration(static_cast<double>(time.count()) * 1e6);
+}
+
 std::string ratio_of(uint64_t part, uint64_t whole) {
   return whole == 0 ? "-" : format_ratio(share_of(part, whole));
 }
@@ -104,6 +108,9 @@ std::string format_group(const client::group_status& group) {
                   format_counted(group.sessions, "session"), readable_bytes(group.region_bytes),
                   readable_bytes(group.region_bytes_max));
   text += format_tiers(group);
+  if (group.computing_saved.count() != 0)
+    text += fmt::format("  computing saved: {}, for loads that took {}\n", format_time(group.computing_saved),
+                        format_time(group.saved_load));
   for (const client::tier_status& tier : group.tiers)
     if (!tier.reason.empty())
       text += fmt::format("  {} is {}: {}\n", tier.tier, tier.state, tier.reason);
@@ -280,11 +287,10 @@ std::string format_devices(const client::daemon_status& s) {
 }
 
 std::string format_status(const client::daemon_status& s) {
-  std::vector<std::pair<std::string, std::string>> facts{
-      {"terraced", s.version},
-      {"boot", hex(s.boot)},
-      {"up", format_duration(static_cast<double>(s.uptime.count()) * 1e6)},
-      {"workers", format_count(s.workers)}};
+  std::vector<std::pair<std::string, std::string>> facts{{"terraced", s.version},
+                                                         {"boot", hex(s.boot)},
+                                                         {"up", format_time(s.uptime)},
+                                                         {"workers", format_count(s.workers)}};
   std::string name = "ring";
   for (const std::string& line : lines_of(s.ring.empty() ? std::vector<std::string>{"no features"} : s.ring))
     facts.emplace_back(std::exchange(name, ""), line);
@@ -330,6 +336,8 @@ json to_json(const client::daemon_status& s) {
                       {"region_bytes_max", group.region_bytes_max},
                       {"tiers", tiers},
                       {"asked_tokens", group.asked_tokens},
+                      {"computing_saved_ms", group.computing_saved.count()},
+                      {"saved_load_ms", group.saved_load.count()},
                       {"open_spaces", spaces},
                       {"idle_spaces", idle},
                       {"tenants", tenants_json(group.tenants)}});

@@ -82,6 +82,8 @@ group_status to_group(const wire::GroupStatus& table) {
                      .open_spaces = {},
                      .idle_spaces = {},
                      .asked_tokens = table.asked_tokens(),
+                     .computing_saved = std::chrono::milliseconds(table.computing_saved_ms()),
+                     .saved_load = std::chrono::milliseconds(table.saved_load_ms()),
                      .tenants = {}};
   for (const auto* tier : *table.tiers())
     group.tiers.push_back(to_tier(*tier));

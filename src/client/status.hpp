@@ -108,7 +108,10 @@ struct group_status {
   std::vector<space_status> open_spaces; ///< the first 64
   std::vector<space_status> idle_spaces; ///< the first 64 that no client has open
   uint64_t asked_tokens = 0;             ///< of prefixes that were looked up or loaded
-  std::vector<tenant_status> tenants;    ///< tenants with quotas first
+  /// Of clients that declare their speed: the time in which they would have computed what their loads delivered, and the time
+  /// that these loads took.
+  std::chrono::milliseconds computing_saved{}, saved_load{};
+  std::vector<tenant_status> tenants; ///< tenants with quotas first
 };
 
 struct client_status {

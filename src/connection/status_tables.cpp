@@ -222,9 +222,17 @@ bool has_objects(const group_status& status, space_id space) {
   });
 }
 
+uint64_t milliseconds_of(std::chrono::nanoseconds time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+}
+
 flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilder& body,
-                                                   const group_status& status, const region_budget* regions,
-                                                   const metrics::space_table::token_totals& tokens) {
+                                                   const group_status& status,
+                                                   const client_environment& environment) {
+  auto tokens =
+      environment.spaces ? environment.spaces->totals(status.name) : metrics::space_table::token_totals{};
+  const region_budget* regions = environment.regions.get();
+  const auto& probe = environment.client_probe;
   std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
   for (const tier_report& tier : status.tiers) {
     auto place = static_cast<size_t>(tier.kind);
@@ -245,7 +253,9 @@ flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilde
       body, name, path, status.isolated, static_cast<uint32_t>(status.group.spaces),
       static_cast<uint32_t>(status.group.leases), tier_list, space_list,
       regions != nullptr ? regions->bytes() : 0, regions != nullptr ? regions->bytes_max() : 0,
-      status.group.sessions, status.group.session_bytes, tenants, tokens.asked, idle_list);
+      status.group.sessions, status.group.session_bytes, tenants, tokens.asked, idle_list,
+      probe ? milliseconds_of(probe->spared_computing()) : 0,
+      probe ? milliseconds_of(probe->spared_loading()) : 0);
 }
 
 /// Returns whether the device reads disks itself. `refusal`: why no device reads the disk of this group; empty if
@@ -276,9 +286,7 @@ flatbuffers::Offset<wire::StatusAnswer>
 write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& status,
                     const client_environment& environment,
                     const std::vector<std::shared_ptr<const client_state>>& clients) {
-  auto tokens =
-      environment.spaces ? environment.spaces->totals(status.name) : metrics::space_table::token_totals{};
-  auto group = write_group(body, status, environment.regions.get(), tokens);
+  auto group = write_group(body, status, environment);
   auto groups = body.CreateVector(&group, 1);
   std::vector<flatbuffers::Offset<wire::ClientStatus>> listed;
   for (const auto& client : clients)

@@ -111,6 +111,12 @@ class client_probe {
     spared_ns_.add(static_cast<uint64_t>(computing.count()));
     spared_load_ns_.add(static_cast<uint64_t>(loading.count()));
   }
+  std::chrono::nanoseconds spared_computing() const noexcept {
+    return std::chrono::nanoseconds(spared_ns_.value());
+  }
+  std::chrono::nanoseconds spared_loading() const noexcept {
+    return std::chrono::nanoseconds(spared_load_ns_.value());
+  }
   /// Once per lookup under a lease that misses a part of its prefix: its tokens, and why the first chunk was missing.
   void missed(const std::string& group, std::string_view client, miss_reason why, uint64_t tokens) {
     missed_tokens_[static_cast<size_t>(why)].add(tokens);

@@ -53,6 +53,18 @@ TEST(StatusReport, ShowsTiersWithUnits) {
   EXPECT_THAT(text, ContainsRegex("7 +vllm +4242"));
 }
 
+TEST(StatusReport, TellsWhatLoadsHaveSavedOfClientsThatDeclareTheirSpeed) {
+  auto status = example();
+  EXPECT_THAT(format_status(status), testing::Not(HasSubstr("computing saved")));
+  status.groups[0].computing_saved = std::chrono::seconds(200);
+  status.groups[0].saved_load = std::chrono::milliseconds(1'500);
+  EXPECT_THAT(format_status(status),
+              HasSubstr("  computing saved: 3 min 20 s, for loads that took 1.50 s\n"));
+  auto group = to_json(status)["groups"][0];
+  EXPECT_EQ(group["computing_saved_ms"], 200'000);
+  EXPECT_EQ(group["saved_load_ms"], 1'500);
+}
+
 TEST(StatusReport, TellsWhyADeviceReadsNoDisk) {
   auto status = example();
   for (const char* reads : {"off", "not tried", "opening", "yes"}) {

@@ -89,6 +89,8 @@ TEST(GroupStatus, TheAnswerShowsOneGroupAndItsClients) {
   environment.ring_features = {"fixed_buffers"};
   environment.now = [] { return client_environment::clock::time_point(std::chrono::seconds(5)); };
   environment.regions = region_budget::make({"the group", 1000});
+  environment.client_probe = std::make_shared<metrics::client_probe>();
+  environment.client_probe->spared(std::chrono::seconds(3), std::chrono::milliseconds(40));
   auto client = std::make_shared<client_state>();
   client->id = connection_id{6};
   flatbuffers::FlatBufferBuilder body;
@@ -104,6 +106,8 @@ TEST(GroupStatus, TheAnswerShowsOneGroupAndItsClients) {
   EXPECT_EQ(group.leases(), 2u);
   EXPECT_EQ(group.tiers()->size(), 2u);
   EXPECT_EQ(group.region_bytes_max(), 1000u);
+  EXPECT_EQ(group.computing_saved_ms(), 3000u);
+  EXPECT_EQ(group.saved_load_ms(), 40u);
   ASSERT_EQ(answer.clients()->size(), 1u);
   EXPECT_EQ(answer.clients()->Get(0)->connection(), 6u);
 }
