@@ -87,6 +87,7 @@ result<std::vector<tier_kind>> object_client::lookup(std::span<const digest> chu
     return tl::unexpected(found.error());
   held_ = std::move(found->held);
   recompute_chunks_ = found->recompute_chunks;
+  brought_chunks_ = found->brought_chunks;
   if (!leases_)
     unheld_.assign(chunks.begin(), chunks.begin() + static_cast<ptrdiff_t>(found->tiers.size()));
   return std::move(found->tiers);

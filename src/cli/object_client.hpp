@@ -61,6 +61,7 @@ class object_client final : public replay_target {
   uint64_t sent_tokens() const override { return prompts_ ? prompts_->sent_tokens() : 0; }
   result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override;
   uint64_t recompute_chunks() const override { return recompute_chunks_; }
+  uint64_t brought_chunks() const override { return brought_chunks_; }
   result<size_t> load(size_t first, size_t count) override;
   result<void> prefetch(std::span<const digest> chunks) override;
   prefetched take_prefetched(bool all) override;
@@ -92,7 +93,7 @@ class object_client final : public replay_target {
   std::optional<sent_prompts> prompts_; ///< none: requests name their chunks by digests
   uint32_t chunk_tokens_ = 1;
   std::optional<std::chrono::milliseconds> fail_open_;
-  uint64_t recompute_chunks_ = 0; ///< chunks to recompute after the last lookup
+  uint64_t recompute_chunks_ = 0, brought_chunks_ = 0; ///< of the last lookup
   std::vector<client::ticket<client::prefetch_result>> prefetching_;
   std::vector<digest> unheld_;      ///< chunks of the last lookup without a lease
   client::request_options options_; ///< options of the present inference request

@@ -188,6 +188,8 @@ class player {
     if (found) {
       counts_.lookup.add(took);
       counts_.recompute_chunks += target_.recompute_chunks();
+      counts_.brought_chunks += target_.brought_chunks();
+      counts_.hit_chunks += found->size();
       for (tier_kind tier : *found)
         if (auto i = static_cast<size_t>(tier); i < tier_count)
           counts_.hit_tokens[i] += options_.chunk_tokens;

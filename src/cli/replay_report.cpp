@@ -90,6 +90,9 @@ std::string format_summary(const replay_summary& s) {
   if (c.recompute_chunks != 0)
     facts.emplace_back("left out", format_counted(c.recompute_chunks, "chunk") +
                                        " that the client computes faster than the daemon reads");
+  if (c.brought_chunks != 0)
+    facts.emplace_back("brought", format_part(c.brought_chunks, c.hit_chunks, "chunk") +
+                                      " from the remote store, which lookups brought to host memory");
   if (c.undelivered_chunks != 0)
     facts.emplace_back("undelivered",
                        format_counted(c.undelivered_chunks, "chunk") + ", found but not delivered");
@@ -154,6 +157,8 @@ json to_json(const replay_summary& s) {
             {"failed", c.ahead.failed}}},
           {"wait_ns", waits},
           {"recompute_chunks", c.recompute_chunks},
+          {"hit_chunks", c.hit_chunks},
+          {"brought_chunks", c.brought_chunks},
           {"undelivered_chunks", c.undelivered_chunks},
           {"behind_ns_max", c.late_ns_max},
           {"wrong_bytes", c.wrong_bytes},
@@ -203,6 +208,8 @@ void replay_counts::merge(const replay_counts& other) {
   stored_chunks += other.stored_chunks;
   present_chunks += other.present_chunks;
   recompute_chunks += other.recompute_chunks;
+  hit_chunks += other.hit_chunks;
+  brought_chunks += other.brought_chunks;
   undelivered_chunks += other.undelivered_chunks;
   wrong_bytes += other.wrong_bytes;
   wrong_objects += other.wrong_objects;

@@ -31,6 +31,8 @@ struct replay_counts {
   uint64_t present_chunks = 0; ///< stores of chunks that were already present
   /// Present chunks that are faster to compute; they are not among the hits.
   uint64_t recompute_chunks = 0;
+  uint64_t hit_chunks = 0;
+  uint64_t brought_chunks = 0; ///< of the hits, in host memory: they came from a remote store for the lookup
   uint64_t undelivered_chunks = 0; ///< found, but lost before they were loaded
   uint64_t wrong_bytes = 0;
   uint64_t wrong_objects = 0;

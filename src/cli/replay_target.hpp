@@ -73,6 +73,8 @@ class replay_target {
 
   /// After a lookup: further present chunks that are faster to compute.
   virtual uint64_t recompute_chunks() const { return 0; }
+  /// After a lookup: present chunks that came from a remote store to host memory for it.
+  virtual uint64_t brought_chunks() const { return 0; }
 
   /// Loads `count` of the found chunks, starting at `first`, into the buffer. Returns the number delivered: a
   /// prefix.

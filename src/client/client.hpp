@@ -56,6 +56,8 @@ struct lookup_result {
   uint32_t recompute_chunks = 0;
   /// A remote store has these further chunks, which had not come in time for the lease. Another lookup goes on with them.
   uint32_t pending_chunks = 0;
+  /// Of the found ones: those that came from a remote store to host memory for this lease.
+  uint32_t brought_chunks = 0;
   std::optional<session_point> session; ///< set by a lookup in a session: what the session has now
   uint32_t tail_tokens = 0;             ///< not 0: the last found chunk is partial and has this many tokens
   std::vector<uint64_t> cursors; ///< the saved cursors, if the found prefix ends where the saved turn ends

@@ -97,6 +97,7 @@ result<lookup_result> ticket<lookup_result>::wait(deadline until) {
                         .digest_width = table.digest_width(),
                         .recompute_chunks = table.recompute_chunks(),
                         .pending_chunks = table.pending_chunks(),
+                        .brought_chunks = table.brought_chunks(),
                         .session = {},
                         .tail_tokens = table.tail_tokens(),
                         .cursors = {},

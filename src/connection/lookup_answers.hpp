@@ -56,10 +56,15 @@ struct end_answer {
   std::span<const uint8_t> logits{};
 };
 
-/// `recompute_chunks`, `pending_chunks`: chunks left out of the plan. `held`: empty if there is no lease.
+/// What a lookup tells beside its plan, in chunks: the first two are left out of it, the last one is part of it (lookup_answer).
+struct counted_chunks {
+  uint32_t recompute = 0, pending = 0, brought = 0;
+};
+
+/// `held`: empty if there is no lease.
 inline flatbuffers::Offset<wire::LookupAnswer>
-write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, uint32_t recompute_chunks,
-                    uint32_t pending_chunks, const lease_id& held, const returned_digests& digests = {},
+write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan,
+                    const counted_chunks& counted, const lease_id& held, const returned_digests& digests = {},
                     const session_answer& session = {}, const end_answer& end = {}) {
   static_assert(sizeof(tier_kind) == 1);
   auto tiers =
@@ -88,7 +93,8 @@ write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& pla
   return wire::CreateLookupAnswer(
       body, plan.requested_chunks, plan.found_chunks, plan.found_tokens, plan.usable_tokens, tiers, lease,
       plan.first_token, plan.missing ? &missing : nullptr, listed, static_cast<uint8_t>(digests.width),
-      session.tokens, session_digest, recompute_chunks, plan.tail_tokens, cursors, logits, pending_chunks);
+      session.tokens, session_digest, counted.recompute, plan.tail_tokens, cursors, logits, counted.pending,
+      counted.brought);
 }
 
 inline void named_lookup::answered(lookup_outcome outcome) {

@@ -64,13 +64,15 @@ lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, co
   outcome.plan = found.plan;
   outcome.recompute_chunks = found.recompute_chunks;
   outcome.pending_chunks = found.pending_chunks;
+  outcome.brought_chunks = found.brought_chunks;
   outcome.plan.object_tiers = {}; // the tiers are no longer needed
   outcome.leased = held != nullptr;
   outcome.held = held;
   return outcome;
 }
 
-void count_hits(metrics::space_probe& probe, const space_spec& spec, const prefix_plan& plan) {
+void count_hits(metrics::space_probe& probe, const space_spec& spec, const lookup_answer& found) {
+  const prefix_plan& plan = found.plan;
   uint64_t chunk_tokens = spec.chunk_tokens;
   // tokens that the last chunk lacks
   uint64_t absent = plan.tail_tokens == 0 ? 0 : chunk_tokens - plan.tail_tokens;
@@ -78,8 +80,14 @@ void count_hits(metrics::space_probe& probe, const space_spec& spec, const prefi
   auto chunks = chunks_by_tier(plan);
   for (size_t tier = 0; tier < chunks.size(); ++tier)
     if (chunks[tier] != 0) {
-      bool last = absent != 0 && plan.chunk_tiers.back() == static_cast<tier_kind>(tier);
-      probe.hit(static_cast<tier_kind>(tier), chunks[tier] * chunk_tokens - (last ? absent : 0));
+      const auto kind = static_cast<tier_kind>(tier);
+      bool last = absent != 0 && plan.chunk_tiers.back() == kind;
+      uint64_t tokens = chunks[tier] * chunk_tokens - (last ? absent : 0);
+      const uint64_t brought =
+          kind == memory_tier ? std::min(tokens, found.brought_chunks * chunk_tokens) : 0;
+      if (brought != 0)
+        probe.hit(found.brought_from, brought);
+      probe.hit(kind, tokens - brought);
     }
 }
 

@@ -28,8 +28,8 @@ lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space
 /// Returns the outcome for requests that wait for the lookup. `held`: the lease, or null if there is none.
 lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, const lease_ptr& held);
 
-/// Counts the requested tokens, and the found ones by tier.
-void count_hits(metrics::space_probe& probe, const space_spec& spec, const prefix_plan& plan);
+/// Counts the requested tokens, and the found ones by tier: what was brought to host memory for the lookup where it came from.
+void count_hits(metrics::space_probe& probe, const space_spec& spec, const lookup_answer& found);
 
 /// Maps objects of a scope on one rank to their numbers in a lease or another prefix
 /// (index/chunk_layout.hpp).

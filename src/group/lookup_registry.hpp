@@ -22,6 +22,7 @@ struct lookup_outcome {
   prefix_plan plan;
   uint32_t recompute_chunks = 0; ///< as in lookup_answer
   uint32_t pending_chunks = 0;   ///< as in lookup_answer
+  uint32_t brought_chunks = 0;   ///< as in lookup_answer
   prompt_entry_ptr prompt;       ///< the prompt entry whose logits were asked for and found; null: none
   std::vector<uint64_t> cursors; ///< the saved cursors, if the found prefix ends where the saved turn ends
   bool leased = false;

@@ -50,6 +50,19 @@ TEST(ReplayReport, TellsWaitsAndPrefetches) {
   EXPECT_EQ(j["prefetch"]["delivered_chunks"], 19);
 }
 
+TEST(ReplayReport, TellsWhatTheStoreGave) {
+  replay_summary s = example();
+  EXPECT_THAT(format_summary(s), Not(HasSubstr("brought")));
+  s.counts.hit_chunks = 20;
+  s.counts.brought_chunks = 12;
+  EXPECT_THAT(format_summary(s), ContainsRegex("brought +12 of 20 chunks from the remote store"));
+  EXPECT_EQ(to_json(s)["brought_chunks"], 12);
+  replay_counts sum = s.counts;
+  sum.merge(s.counts);
+  EXPECT_EQ(sum.brought_chunks, 24U);
+  EXPECT_EQ(sum.hit_chunks, 40U);
+}
+
 TEST(ReplayReport, TellsWhatWentWrong) {
   replay_summary s = example();
   s.counts.wrong_bytes = 5;

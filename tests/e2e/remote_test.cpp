@@ -48,7 +48,13 @@ TEST_F(RemoteTier, ALeaseHoldsAllThatItBringsToAFullHostMemory) {
   start();
   auto chain = chain_of(1, 12); // more than are read at a time
   store_far(chain);
-  EXPECT_EQ(client_->lookup(chain, true).found_chunks, chain.size());
+  const auto before = client_->tier("remote").hit_tokens;
+  const auto leased = client_->lookup(chain, true);
+  EXPECT_EQ(leased.found_chunks, chain.size());
+  EXPECT_EQ(leased.brought_chunks, chain.size());
+  EXPECT_EQ(client_->tier("remote").hit_tokens - before, chain.size() * space_chunk_tokens)
+      << "they count as the store's";
+  EXPECT_EQ(client_->lookup(chain, true).brought_chunks, 0U) << "they are here now";
   EXPECT_EQ(client_->tier("remote").bytes_read, chain.size() * object_bytes);
 }
 

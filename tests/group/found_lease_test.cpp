@@ -89,11 +89,25 @@ TEST(FoundLease, OthersAreToldOfItWithoutHoldingIt) {
   EXPECT_FALSE(outcome_of(found(2), in->spec, nullptr).leased);
 }
 
+TEST(FoundLease, WhatCameFromAStoreCountsThere) {
+  metrics::space_table table(1);
+  auto probe = table.probe("default", "model");
+  auto in = space();
+  auto brought = found(3);
+  brought.brought_chunks = 2;
+  brought.brought_from = tier_kind::remote;
+  count_hits(*probe, in->spec, brought);
+  sums sink;
+  probe->collect({}, sink);
+  EXPECT_EQ(sink.of["terrace_space_hit_tokens_total remote"], 2.0 * in->spec.chunk_tokens);
+  EXPECT_EQ(sink.of["terrace_space_hit_tokens_total host"], 1.0 * in->spec.chunk_tokens);
+}
+
 TEST(FoundLease, ItsTokensAreCountedByTier) {
   metrics::space_table table(1);
   auto probe = table.probe("default", "model");
   auto in = space();
-  count_hits(*probe, in->spec, found(3).plan);
+  count_hits(*probe, in->spec, found(3));
   sums sink;
   probe->collect({}, sink);
   EXPECT_EQ(sink.of["terrace_space_asked_tokens_total"], 5.0 * in->spec.chunk_tokens);

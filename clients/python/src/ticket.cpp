@@ -94,6 +94,7 @@ void bind_tickets(nb::module_& in) {
       .def_prop_ro("first_token", [](const lookup_handle& self) { return self.found.first_token; })
       .def_prop_ro("recompute_chunks", [](const lookup_handle& self) { return self.found.recompute_chunks; })
       .def_prop_ro("pending_chunks", [](const lookup_handle& self) { return self.found.pending_chunks; })
+      .def_prop_ro("brought_chunks", [](const lookup_handle& self) { return self.found.brought_chunks; })
       .def_prop_ro("tiers", [](const lookup_handle& self) { return to_bytes(self.found.tiers); })
       .def_prop_ro("chunk_tokens", [](const lookup_handle& self) { return self.found.chunk_tokens; })
       .def_prop_ro("tail_tokens", [](const lookup_handle& self) { return self.found.tail_tokens; })

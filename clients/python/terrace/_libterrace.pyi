@@ -316,6 +316,9 @@ class Lookup:
         """Under a lease: further chunks that a remote store has, and that had not come when three quarters of the lookup's time
         were over. Another lookup goes on with them."""
     @property
+    def brought_chunks(self) -> int:
+        """Of the found ones: those that came from a remote store to host memory for this lease."""
+    @property
     def tiers(self) -> bytes:
         """Number of the fastest `Tier` of each found chunk."""
     @property

@@ -44,7 +44,8 @@ task<> await_lookup(client_request& request, const wire::AwaitLookup& asked, pro
     co_return;
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     auto answer = write_lookup_answer(
-        body, found.plan, found.recompute_chunks, found.pending_chunks, held ? held->id : lease_id{}, {}, {},
+        body, found.plan, {found.recompute_chunks, found.pending_chunks, found.brought_chunks},
+        held ? held->id : lease_id{}, {}, {},
         {found.cursors, found.prompt ? std::span(found.prompt->logits) : std::span<const uint8_t>()});
     return wire::CreateAwaitLookupAnswer(body, answer, found.chunk_tokens);
   });

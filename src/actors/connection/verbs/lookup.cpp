@@ -125,7 +125,7 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
   const prefix_plan& plan = found.plan;
   const space_spec& spec = target.space->space->spec;
   if (target.loads)
-    count_hits(*target.space->probe, spec, plan);
+    count_hits(*target.space->probe, spec, found);
   if (target.loads && !found.shortened)
     count_misses(client, target, found);
   client.count_recomputed(spec, found.recompute_chunks);
@@ -155,10 +155,10 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
     target.name->answered(std::move(outcome));
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
-    return write_lookup_answer(body, plan, found.recompute_chunks, found.pending_chunks,
-                               held ? held->id : lease_id{}, {target.prefix->chunks, target.digest_width},
-                               session_of(target),
-                               {cursors, entry ? std::span(entry->logits) : std::span<const uint8_t>()});
+    return write_lookup_answer(
+        body, plan, {found.recompute_chunks, found.pending_chunks, found.brought_chunks},
+        held ? held->id : lease_id{}, {target.prefix->chunks, target.digest_width}, session_of(target),
+        {cursors, entry ? std::span(entry->logits) : std::span<const uint8_t>()});
   });
 }
 
@@ -290,10 +290,21 @@ task<> choose(client_request& request, const wire::Lookup& asked, subject& targe
     target.candidates.push_back({target.prefix, saved->chunks + 1});
 }
 
+/// Chunks that were in that tier alone before they were leased in host memory.
+uint32_t brought_of(tier_kind tier, const prefix_plan& before, const prefix_plan& leased) {
+  const size_t found = std::min(before.chunk_tiers.size(), leased.chunk_tiers.size());
+  uint32_t brought = 0;
+  for (size_t i = 0; i < found; ++i)
+    brought += before.chunk_tiers[i] == tier && leased.chunk_tiers[i] == memory_tier ? 1 : 0;
+  return brought;
+}
+
 /// A lease holds nothing of a store that other machines write to. What that has is brought to host memory first; what arrives is
 /// leased. `found`: with what the tiers of this machine have.
 task<lookup_answer> lease_elsewhere(client_request& request, lookup_request question, prefix_ptr prefix,
                                     lookup_answer found) {
+  const tier_handle* shared = shared_store(request.client.group(), question.tiers); // it may be away by now
+  const tier_kind from = shared != nullptr ? shared->kind : nowhere;
   lookup_request survey = question;
   survey.hold = survey.note_access = false;
   survey.account = nullptr;
@@ -315,12 +326,15 @@ task<lookup_answer> lease_elsewhere(client_request& request, lookup_request ques
   subject.note_access = std::exchange(question.note_access, false);
   const uint32_t present = there.plan.found_chunks;
   auto plan = std::make_shared<const prefix_plan>(std::move(there.plan));
-  auto done = co_await bring_ahead(request, std::move(subject), std::move(plan));
+  auto brought = plan;
+  auto done = co_await bring_ahead(request, std::move(subject), std::move(brought));
   if (question.tiers != 0)
     question.tiers |= 1U << static_cast<unsigned>(memory_tier); // it is there now
   question.asks_store = false; // a lease holds nothing of what the store would tell
   auto leased = co_await request.look_up(std::move(question));
   const uint32_t left = present - std::min(present, leased.plan.found_chunks);
+  leased.brought_from = from;
+  leased.brought_chunks = brought_of(leased.brought_from, *plan, leased.plan);
   if (left == 0 || done.late != 0)
     leased.recompute_chunks = std::max(leased.recompute_chunks, there.recompute_chunks + left);
   else if (done.end == prefetch_end::deadline)
