@@ -47,16 +47,39 @@ class clear_command final : public command {
     auto cleared = daemon->admin().clear(space ? &*space : nullptr, daemon_.until());
     if (!cleared)
       return request_failed(*daemon, "clearing", cleared.error());
-    if (daemon_.json)
-      print_json(to, json{{"objects", cleared->objects}, {"bytes", cleared->bytes}});
-    else
-      to.print("{}", format_facts(
-                         {{"cleared", format_counted(cleared->objects, "object") + ", counted once per tier"},
-                          {"freed", readable_bytes(cleared->bytes)}}));
+    const auto waits = waiting_store(*daemon);
+    if (daemon_.json) {
+      json made{{"objects", cleared->objects}, {"bytes", cleared->bytes}};
+      if (waits)
+        made["waits_for"] = {{"address", waits->address}, {"state", waits->state}, {"reason", waits->reason}};
+      print_json(to, made);
+      return exit_code::ok;
+    }
+    std::vector<std::pair<std::string, std::string>> facts{
+        {"cleared", format_counted(cleared->objects, "object") + ", counted once per tier"},
+        {"freed", readable_bytes(cleared->bytes)}};
+    if (waits)
+      facts.emplace_back("waits",
+                         fmt::format("the store at {} {}: the clear is remembered, and reaches it and the "
+                                     "machines that share it when it answers{}",
+                                     waits->address, waits->state == "ready" ? "refuses it" : "is away",
+                                     waits->reason.empty() ? "" : " (" + waits->reason + ")"));
+    to.print("{}", format_facts(facts));
     return exit_code::ok;
   }
 
  private:
+  /// The remote store that has not been told of a clear; none: it has been told, or there is none. A daemon that does not tell
+  /// is an older one.
+  std::optional<client::remote_state> waiting_store(client::connection& daemon) {
+    auto remotes = daemon.admin().remote_status(daemon_.until());
+    if (remotes)
+      for (client::remote_state& each : *remotes)
+        if (each.owed_clears != 0)
+          return std::move(each);
+    return std::nullopt;
+  }
+
   bool all_ = false;
   bool yes_ = false;
   space_options space_;

@@ -71,6 +71,9 @@ std::string format_remote(const client::remote_state& remote) {
   add("written", readable_bytes(remote.written_bytes) +
                      (remote.compressed ? ", as " + readable_bytes(remote.stored_bytes) : ""));
   add("misses", format_misses(remote));
+  if (remote.owed_clears != 0)
+    add("clears", format_counted(remote.owed_clears, "clear") +
+                      " the store has not been told of: remembered, and told when it answers");
   add("memory", format_memory(remote));
   for (const std::string& warning : remote.warnings)
     add("warning", warning);
@@ -97,7 +100,8 @@ json remote_json(const client::remote_state& remote) {
                {"read_bytes", remote.read_bytes},
                {"written_bytes", remote.written_bytes},
                {"stored_bytes", remote.stored_bytes},
-               {"misses", remote.misses}};
+               {"misses", remote.misses},
+               {"owed_clears", remote.owed_clears}};
   for (const client::remote_node& node : remote.nodes)
     made["nodes"].push_back({{"address", node.address},
                              {"state", node.state},

@@ -226,6 +226,7 @@ result<std::vector<remote_state>> admin::remote_status(deadline until) {
           made.encrypted = one->encrypted();
           made.compressed = one->compressed();
           made.stored_bytes = one->stored_bytes();
+          made.owed_clears = one->owed_clears();
           if (const auto* hedges = one->hedges(); hedges != nullptr)
             made.hedges = {hedges->sent(), hedges->won()};
           if (const auto* reads = one->replica_reads(); reads != nullptr)

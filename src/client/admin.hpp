@@ -161,6 +161,7 @@ struct remote_state {
   uint64_t stored_bytes = 0;           ///< what the written payload takes in the store
   std::optional<remote_hedges> hedges; ///< none: this kind of store is asked once for everything
   std::optional<remote_replica_reads> replica_reads; ///< none: replicas are not read
+  uint32_t owed_clears = 0; ///< that the store has not been told of: it is away, or refuses them
 };
 
 struct remote_step {

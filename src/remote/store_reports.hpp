@@ -78,6 +78,7 @@ struct store_status {
   std::vector<store_node> nodes;                    ///< none: it is no cluster
   std::optional<store_hedges> hedges;               ///< none: its kind hedges nothing
   std::optional<store_replica_reads> replica_reads; ///< none: its address does not say reads=replicas
+  uint32_t owed_clears = 0;                         ///< that the store has not been told of
 };
 
 /// Asks a store once, over a connection of its own.

@@ -112,6 +112,8 @@ caf::result<remote::store_status> remote_store::on_status() {
   const auto replica_reads = [this](metrics::replica_answer how) {
     return with_.counts->replica_answers_of(how);
   };
+  for (const auto& [of, space] : all_tokens())
+    status.owed_clears += of->token.owes_clear() ? 1 : 0;
   if (is_bucket())
     status.hedges = {with_.counts->hedges(), with_.counts->hedges_won()};
   if (with_.plan.address.reads_replicas)

@@ -57,7 +57,7 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
       static_cast<uint64_t>(state.slowest_answer.count()), state.read_bytes, state.written_bytes,
       body.CreateVector(misses), state.memory.has_value(), memory.used_bytes, memory.max_bytes, policy,
       refused, nodes.empty() ? 0 : body.CreateVector(nodes), state.encrypted, state.compressed,
-      state.stored_bytes, hedges, replica_reads, tier);
+      state.stored_bytes, hedges, replica_reads, state.owed_clears, tier);
 }
 
 } // namespace
