@@ -158,6 +158,10 @@ outcome<client::recent_lookup> find_lookup(client::connection& daemon, const std
   }
   if (found)
     return std::move(*found);
+  if (after == 0)
+    return failed(
+        "--lookup: no client has looked up anything under a lease since the daemon started, as engines do "
+        "(terrace lookup takes no lease); name a prompt and its space instead");
   return failed(
       fmt::format("--lookup: no lookup under a lease has the number, id or trace \"{}\"; the daemon "
                   "keeps the last 1,024, up to number {}",

@@ -165,7 +165,7 @@ constexpr size_t listed_max = 8;
 /// The spaces of the daemon's answer, for messages.
 std::string listed(const std::vector<client::space_status>& spaces) {
   if (spaces.empty())
-    return "the trust group has no space";
+    return "the trust group has no space: nothing was stored since the daemon started, or all of it has gone";
   std::string text = "there are: ";
   for (size_t i = 0; i < std::min(spaces.size(), listed_max); ++i) {
     const client::space_status& one = spaces[i];
@@ -188,12 +188,13 @@ outcome<client::space> space_options::open(client::connection& daemon, const dae
     for (const auto* some : {&group.open_spaces, &group.idle_spaces})
       spaces.insert(spaces.end(), some->begin(), some->end());
   auto exists = [&](auto is_it) { return std::any_of(spaces.begin(), spaces.end(), is_it); };
-  if (number_ != 0) {
+  if (number_ != 0) { // one that has nothing left is not listed, and its prompts can still be explained
+    auto opened = daemon.admin().open_space(number_, to.until());
+    if (opened)
+      return *opened;
     if (!exists([&](const auto& one) { return one.space == number_; }))
       return failed(fmt::format("no space has the number {}; {}", number_, listed(spaces)));
-    auto opened = daemon.admin().open_space(number_, to.until());
-    return opened ? outcome<client::space>(*opened)
-                  : request_failed(daemon, "opening the space", opened.error());
+    return request_failed(daemon, "opening the space", opened.error());
   }
   auto opened = daemon.open_space(*read(), to.until()); // checked
   if (!opened)

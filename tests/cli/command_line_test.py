@@ -504,6 +504,9 @@ class Spaces(CommandLine):
         self.put("to be cleared")
         self.expect(self.terrace("clear", "--space", number), OK, "cleared")
         self.assertEqual(self.terrace("get", key, "-o", "x").returncode, FAILED)
+        # A space that has nothing left is not listed, and still says why.
+        self.assertNotIn(number, self.spaces())
+        self.expect(self.terrace("explain", "--space", number, "--digests", cleared), OK, "0 of 1 chunk can be loaded", "cleared")
         self.expect(self.terrace("clear", "--space", number, *SPACE), USAGE, "--space")
         self.expect(self.terrace("lookup", "--digests", key), USAGE, "expected either --space, or --model")
 
