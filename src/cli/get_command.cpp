@@ -189,14 +189,24 @@ class put_command final : public command {
     auto daemon = connect(daemon_, "terrace put");
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto client = object_client::open(std::move(*daemon), {.space = file_space(object_bytes_)});
+    auto client =
+        object_client::open(std::move(*daemon), {.space = file_space(object_bytes_), .lease = false});
     if (!client)
       return tl::unexpected(client.error());
     auto stored = store_pieces(**client, *file, pieces, to);
     if (!stored)
       return tl::unexpected(stored.error());
-    report(*file, *stored, to);
-    return exit_code::ok;
+    auto kept = (*client)->lookup(piece_digests(file->key, pieces));
+    if (!kept)
+      return request_failed((*client)->daemon(), "looking up what was stored", kept.error());
+    report(*file, *stored, kept->size(), to);
+    if (kept->size() == pieces)
+      return exit_code::ok;
+    return failed(
+        fmt::format("{}: of {} the first {} in the cache: the rest had no room, or left to make room. "
+                    "terrace get needs all; raise host.bytes or disk.bytes, or clear what is not needed",
+                    path_, format_counted(pieces, "piece"),
+                    kept->size() == 1 ? "one is" : format_count(kept->size()) + " are"));
   }
 
  private:
@@ -232,16 +242,19 @@ class put_command final : public command {
     return sum;
   }
 
-  void report(const hashed_file& file, const replay_target::stored& stored, console& to) const {
+  void report(const hashed_file& file, const replay_target::stored& stored, uint64_t kept,
+              console& to) const {
     if (daemon_.json)
       print_json(to, {{"key", to_hex(file.key)},
                       {"bytes", file.bytes},
                       {"object_bytes", object_bytes_},
                       {"stored_pieces", stored.written},
-                      {"present_pieces", stored.present}});
+                      {"present_pieces", stored.present},
+                      {"kept_pieces", kept}});
     else
       to.print("{}  {} ({}, {} stored, {} already present)\n", to_hex(file.key), path_,
-               readable_bytes(file.bytes), format_counted(stored.written, "piece"), stored.present);
+               readable_bytes(file.bytes), format_counted(stored.written, "piece"),
+               format_count(stored.present));
   }
 
   std::string path_;

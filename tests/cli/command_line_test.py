@@ -518,6 +518,25 @@ class Spaces(CommandLine):
         self.assertNotIn("test", [space["model"] for space in self.spaces().values()])
 
 
+class FirstAnswers(CommandLine):
+    def test_a_lookup_that_nobody_has_made_cannot_be_explained(self):
+        for name in "last", "7":
+            self.expect(self.terrace("explain", "--lookup", name), FAILED, "no client has looked up anything under a lease")
+        self.put("hello\n")  # without a lease
+        self.expect(self.terrace("explain", "--lookup", "last"), FAILED, "no client has looked up anything under a lease")
+
+    def test_a_file_that_does_not_fit_is_told(self):
+        (self.folder / "large").write_bytes(os.urandom(80 << 20))
+        done = self.terrace("put", "large")
+        self.expect(done, FAILED, "large: of 81 pieces the first ")
+        self.assertRegex(done.stdout, r"^[0-9a-f]{64}  large \(80.0 MiB, 81 pieces stored, 0 already present\)")
+        key = done.stdout.split()[0]
+        self.assertEqual(self.terrace("get", key, "-o", "copy").returncode, FAILED)
+        told = self.terrace("put", "large", "--json")
+        self.assertEqual(told.returncode, FAILED, told)
+        self.assertLess(json.loads(told.stdout)["kept_pieces"], 81)
+
+
 class Terminal(CommandLine):
     """A command on a terminal of its own."""
 
