@@ -293,10 +293,22 @@ problems settings::validate_redis_sockets() const {
 
 // [[remote]]: remote tiers.
 
+namespace {
+
+/// Logs and terminals get no password that somebody has written into an address.
+std::string without_password(const std::string& address) {
+  const auto at = address.find('@'), scheme = address.find("://");
+  const auto begin = scheme < at ? scheme + 3 : 0;
+  return at == std::string::npos ? address : address.substr(0, begin) + "..." + address.substr(at);
+}
+
+} // namespace
+
 problems remote_options::contradictions() const {
   problems found;
   if (auto parsed = remote::parse_store_address(address); !parsed)
-    found.push_back({"remote.address", address.empty() ? "is missing" : "is \"" + address + "\"",
+    found.push_back({"remote.address",
+                     address.empty() ? "is missing" : "is \"" + without_password(address) + "\"",
                      parsed.error().expected, parsed.error().fix});
   const auto where = remote::parse_store_address(address);
   const std::pair<const char*, const std::string*> passwords[] = {
@@ -339,10 +351,14 @@ problems remote_options::contradictions() const {
   else if (!is_whole_path(realm_key_file))
     found.push_back(
         {"remote.realm_key_file", "is \"" + realm_key_file + "\"", "an absolute path", "begin it with '/'"});
-  if (auto rates = parse_write_rates(write_budget); !rates)
-    found.push_back({"remote.write_budget", "is \"" + write_budget + "\", which " + rates.error().text,
+  if (auto rates = parse_write_rates(write_budget); !rates) {
+    std::string wrong = rates.error().text;
+    const std::string meant = take_suggestion(wrong);
+    found.push_back({"remote.write_budget", "is \"" + write_budget + "\", which " + wrong,
                      "a size for each second, a day, or both",
-                     "write \"200MiB/s\", \"2TiB/day\" or \"200MiB/s, 2TiB/day\""});
+                     meant.empty() ? "write \"200MiB/s\", \"2TiB/day\" or \"200MiB/s, 2TiB/day\""
+                                   : "write \"" + meant + "\""});
+  }
   if (!remote::is_prefix(prefix))
     found.push_back({"remote.prefix", "is \"" + prefix + "\"",
                      "at most 64 letters, digits, '.', '_', '-' and '/'",

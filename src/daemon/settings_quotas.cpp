@@ -104,10 +104,13 @@ void check_parts(problems& found, const settings& with, size_t i) {
     if (part.tier == tier_kind::disk && !with.disk.enabled())
       found.push_back({quota_option(i, part.key), "is given, but disk.bytes is 0", "a disk tier",
                        "remove it, or give the disk bytes"});
-    else if (auto parsed = parse_part(text); !parsed)
-      found.push_back({quota_option(i, part.key), "is \"" + text + "\", which " + parsed.error().text,
+    else if (auto parsed = parse_part(text); !parsed) {
+      std::string wrong = parsed.error().text;
+      const std::string meant = take_suggestion(wrong);
+      found.push_back({quota_option(i, part.key), "is \"" + text + "\", which " + wrong,
                        "a size such as \"2GiB\", or at most \"100%\" of the tier",
-                       "write " + std::string(part.key) + " = \"25%\""});
+                       "write " + std::string(part.key) + " = \"" + (meant.empty() ? "25%" : meant) + "\""});
+    }
   }
 }
 

@@ -220,8 +220,11 @@ class reader {
       return;
     auto name = option_name(spec, socket);
     faulty_.push_back(name);
-    say(line, name + " " + stored.error(), std::string(describe(spec.kind)),
-        "write " + std::string(spec.key) + " = " + format_default(spec));
+    std::string wrong = stored.error();
+    const std::string meant = take_suggestion(wrong), written = format_default(spec);
+    const std::string fix = is_valid(spec, meant, socket) ? "\"" + meant + "\"" : written;
+    say(line, name + " " + wrong, std::string(describe(spec.kind)),
+        fix == "\"\"" ? "write it in quotes" : "write " + std::string(spec.key) + " = " + fix);
   }
 
   using outcome = tl::expected<void, std::string>;
@@ -235,6 +238,13 @@ class reader {
     auto text = node.value_exact<std::string_view>();
     if (!text)
       return wrong_type(node);
+  /// The option may have this value by itself.
+  bool is_valid(const option_spec& spec, const std::string& text, size_t socket) const {
+    settings tried = settings_;
+    return !text.empty() && store(spec, toml::value<std::string>(text), spec.at(tried, socket)) &&
+           check_option(spec, tried, socket).empty();
+  }
+
     auto parsed = parse(*text);
     if (!parsed)
       return refuse("is \"" + std::string(*text) + "\", which " + parsed.error().text);

@@ -8,6 +8,12 @@
 namespace terrace {
 namespace {
 
+constexpr std::string_view suggests = "; did you mean \"", suggested = "\"?";
+
+std::string suggestion(const std::string& value) {
+  return std::string(suggests) + value + std::string(suggested);
+}
+
 struct unit {
   std::string_view name;
   uint64_t factor;
@@ -28,7 +34,7 @@ std::string meant(uint64_t number, std::string_view name, std::span<const unit> 
     if (std::string known = lower(u.name), given = lower(name);
         known == given ||
         (known.ends_with("ib") && (given == known.substr(0, 1) || given == known.substr(0, 1) + "b")))
-      return "; did you mean \"" + std::to_string(number) + std::string(u.name) + "\"?";
+      return suggestion(std::to_string(number) + std::string(u.name));
   return {};
 }
 
@@ -120,8 +126,12 @@ result<void> add_rate(std::string_view text, write_rates& to) {
   if (unit == std::end(rate_units))
     return fail(errc::bad_request, "has neither \"/s\" nor \"/day\" behind a size");
   auto bytes = parse_bytes(text.substr(0, slash));
-  if (!bytes)
-    return fail(errc::bad_request, "has a size that " + bytes.error().text);
+  if (!bytes) {
+    std::string wrong = bytes.error().text;
+    const std::string meant = take_suggestion(wrong);
+    return fail(errc::bad_request, "has a size that " + wrong +
+                                       (meant.empty() ? meant : suggestion(meant + "/" + std::string(name))));
+  }
   if (*bytes < unit->low || *bytes > unit->high)
     return fail(errc::bad_request, "has " + format_bytes(*bytes) + " behind \"/" + std::string(name) +
                                        "\", which is not between " + format_bytes(unit->low) + " and " +
@@ -132,19 +142,41 @@ result<void> add_rate(std::string_view text, write_rates& to) {
   return {};
 }
 
+/// What is suggested instead of one rate becomes what is suggested instead of all, if that is valid.
+std::string in_all(std::string wrong, std::string_view all, std::string_view one) {
+  const std::string meant = take_suggestion(wrong);
+  if (meant.empty())
+    return wrong;
+  std::string whole(all);
+  whole.replace(static_cast<size_t>(one.data() - all.data()), one.size(), meant);
+  return parse_write_rates(whole) ? wrong + suggestion(whole) : wrong;
+}
+
 } // namespace
 
 result<write_rates> parse_write_rates(std::string_view text) {
   write_rates rates;
+  const std::string_view all = text;
   for (bool more = !text.empty(); more;) {
     const auto comma = text.find(',');
-    if (auto added = add_rate(text.substr(0, comma), rates); !added)
-      return tl::unexpected(added.error());
+    const auto one = text.substr(0, comma);
+    if (auto added = add_rate(one, rates); !added)
+      return tl::unexpected(error{errc::bad_request, in_all(added.error().text, all, one)});
     more = comma != std::string_view::npos;
     text.remove_prefix(more ? comma + 1 : text.size());
     text.remove_prefix(more && text.starts_with(' ') ? 1 : 0);
   }
   return rates;
+}
+
+std::string take_suggestion(std::string& wrong) {
+  const auto begin = wrong.find(suggests);
+  const auto end = begin == std::string::npos ? begin : wrong.find(suggested, begin + suggests.size());
+  if (end == std::string::npos)
+    return {};
+  std::string meant = wrong.substr(begin + suggests.size(), end - begin - suggests.size());
+  wrong.erase(begin, end + suggested.size() - begin);
+  return meant;
 }
 
 std::string format_bytes(uint64_t bytes) { return bytes == 0 ? "0" : format_with_unit(bytes, byte_units); }

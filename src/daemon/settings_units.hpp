@@ -35,6 +35,9 @@ result<allocator_choice> parse_allocator(std::string_view text);
 /// be meant, or too much, is one as well.
 result<write_rates> parse_write_rates(std::string_view text);
 
+/// Takes what the error of a value suggests, `; did you mean "4GiB"?`, out of its text, for the fix. Empty: it suggests nothing.
+std::string take_suggestion(std::string& wrong);
+
 /// A short text that parses to the same value.
 std::string format_bytes(uint64_t bytes);
 std::string format_duration(std::chrono::milliseconds duration);

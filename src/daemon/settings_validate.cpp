@@ -36,9 +36,12 @@ void check_allocator(problems& found, const std::string& option, const std::stri
                      uint64_t most) {
   auto parsed = parse_allocator(allocator);
   if (!parsed) {
-    found.push_back({option, "is \"" + allocator + "\", " + parsed.error().text,
-                     "a size behind \"paged\", and behind no other name",
-                     "write \"paged:4MiB\" with the size of your largest object, rounded up to 4KiB"});
+    std::string wrong = parsed.error().text;
+    const std::string meant = take_suggestion(wrong);
+    found.push_back(
+        {option, "is \"" + allocator + "\", " + wrong, "a size behind \"paged\", and behind no other name",
+         meant.empty() ? "write \"paged:4MiB\" with the size of your largest object, rounded up to 4KiB"
+                       : "write \"paged:" + meant + "\""});
     return;
   }
   if (uint64_t slot = parsed->slot_bytes; slot > most || slot % page_bytes != 0)

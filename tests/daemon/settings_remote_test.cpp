@@ -144,6 +144,9 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {at + "demotion = \"off\"\n", "one of selective, write_through, write_back"},
       {at + "lifetime = \"1s\"\n", "lifetime"},
       {at + "write_budget = \"200MiB\"\n",
+      {at + "write_budget = \"50MB/s\"\n",
+       "unknown unit 'MB'; expected a size for each second, a day, or both; "
+       "fix: write \"50MiB/s\"\n"},
        "remote[0].write_budget is \"200MiB\", which has neither \"/s\" nor \"/day\" behind a size"},
       {at + "write_budget = \"1MiB/s, 2MiB/s\"\n", "write \"200MiB/s\", \"2TiB/day\" or"},
       {at + "write_budget = 5\n", "write_budget"},
@@ -152,6 +155,12 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
   };
   for (const auto& c : cases) {
     auto found = problems_of(c.text);
+  const auto password = problems_of("[[remote]]\naddress = \"rediss://kv:secret@10.0.0.7:6380\"\n");
+  EXPECT_NE(password.find(
+                "is \"rediss://...@10.0.0.7:6380\"; expected a host with a port, and no user or password"),
+            std::string::npos)
+      << password;
+  EXPECT_EQ(password.find("secret"), std::string::npos) << password;
     EXPECT_NE(found.find(c.problem), std::string::npos) << c.text << "\n" << found;
   }
   std::string many;

@@ -100,6 +100,23 @@ TEST(SettingsToml, SaysWhatIsWrongWhatWasExpectedAndTheFix) {
             "test.toml:2: disk.depth is 0; expected 1 to 1024; fix: raise it\n");
 }
 
+TEST(SettingsToml, TheFixIsWhatWasMeantIfThatIsValid) {
+  EXPECT_EQ(
+      problems_of("[host]\nbytes = \"4GB\"\n"),
+      "test.toml:2: host.bytes is \"4GB\", which has the unknown unit 'GB'; expected a size: bytes as a "
+      "number, or a string with a unit such as \"64MiB\"; fix: write bytes = \"4GiB\"\n");
+  EXPECT_THAT(problems_of("[disk]\nstall_after = \"90S\"\n"), HasSubstr("fix: write stall_after = \"90s\""));
+  EXPECT_THAT(problems_of("[host]\nbytes = \"1KB\"\n"), HasSubstr("fix: write bytes = \"1GiB\""))
+      << "1KiB is too little";
+  EXPECT_THAT(problems_of("[host]\nallocator = \"paged:8MB\"\n"), HasSubstr("fix: write \"paged:8MiB\""));
+  EXPECT_THAT(problems_of("[[quota]]\nname = \"a\"\ntenant = \"b\"\nhost_max = \"2GB\"\n"),
+              HasSubstr("fix: write host_max = \"2GiB\""));
+  EXPECT_THAT(problems_of("[[remote]]\naddress = 5\n"), HasSubstr("fix: write it in quotes"));
+  for (const char* text : {"[host]\nbytes = \"4GB\"\n", "[disk]\nstall_after = \"90S\"\n"})
+    EXPECT_EQ(problems_of(text).find("did you mean"), std::string::npos) << "said once\n"
+                                                                         << problems_of(text);
+}
+
 TEST(SettingsToml, SaysWhatToUseInsteadOfAFormerOption) {
   EXPECT_EQ(problems_of("[disk]\nwrite_through = false\n"),
             "test.toml:2: option 'write_through' in [disk] exists no longer; expected an option of this "

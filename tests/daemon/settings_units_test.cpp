@@ -66,7 +66,8 @@ TEST(WriteRates, SayWhatIsWrong) {
       {"200MiB/h", "neither"},
       {"200MiB/s,", "neither"},
       {", 2TiB/day", "neither"},
-      {"200MB/s", "has a size that has the unknown unit 'MB'; did you mean \"200MiB\"?"},
+      {"200MB/s", "has a size that has the unknown unit 'MB'; did you mean \"200MiB/s\"?"},
+      {"2TiB/day, 50MB/s", "has the unknown unit 'MB'; did you mean \"2TiB/day, 50MiB/s\"?"},
       {"/s", "does not begin with a whole number"},
       {"0/s", "is not between 4KiB and 1TiB"},
       {"2TiB/s", "has 2TiB behind \"/s\", which is not between 4KiB and 1TiB"},
@@ -78,6 +79,19 @@ TEST(WriteRates, SayWhatIsWrong) {
     ASSERT_FALSE(parsed) << text;
     EXPECT_NE(parsed.error().text.find(problem), std::string::npos) << text << ": " << parsed.error().text;
   }
+}
+
+TEST(WriteRates, SuggestNothingThatIsWrongAsWell) {
+  EXPECT_EQ(parse_write_rates("9TB/s").error().text, "has a size that has the unknown unit 'TB'");
+  EXPECT_EQ(parse_write_rates("1MiB/s, 2MB/s").error().text, "has a size that has the unknown unit 'MB'");
+}
+
+TEST(Suggestions, AreTakenOutOfTheText) {
+  std::string wrong = "has the unknown unit 'GB'; did you mean \"4GiB\"?";
+  EXPECT_EQ(take_suggestion(wrong), "4GiB");
+  EXPECT_EQ(wrong, "has the unknown unit 'GB'");
+  EXPECT_EQ(take_suggestion(wrong), "");
+  EXPECT_EQ(wrong, "has the unknown unit 'GB'");
 }
 
 TEST(Units, ReadWhatTheyWrote) {
