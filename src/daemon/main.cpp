@@ -58,26 +58,33 @@ std::vector<option_problem> as_given(std::vector<option_problem> problems, const
   return problems;
 }
 
-/// The settings of the file, overridden by the command line.
-result<settings> read_settings(const command_line& given, const environment& env, bool look_at_disks = true) {
-  settings with = default_settings(env);
-  if (!given.config.empty()) {
-    auto parsed = load_settings(given.config, env);
-    if (!parsed)
-      return fail(errc::bad_request, render_problems(parsed.error()));
-    with = std::move(*parsed);
-  }
-  if (!given.socket.empty()) {
-    if (with.listen.size() != 1)
-      return fail(errc::bad_request, "--socket replaces the path of one [[listen]]; the configuration has " +
-                                         std::to_string(with.listen.size()) + "\n");
+/// Options of the command line, which override those of the file.
+void override_options(settings& with, const command_line& given) {
+  if (!given.socket.empty() && with.listen.size() == 1)
     with.listen.front().path = given.socket;
-  }
-  if (!given.state_dir.empty()) {
+  if (!given.state_dir.empty())
     with.disk.path = {given.state_dir};
-  }
   if (!given.metrics.empty())
     with.metrics.address = given.metrics;
+}
+
+/// The settings of the file, overridden by the command line. `partial`: gets what a file with mistakes has beside them; may be null.
+result<settings> read_settings(const command_line& given, const environment& env, bool look_at_disks = true,
+                               std::optional<partial_settings>* partial = nullptr) {
+  settings with = default_settings(env);
+  if (!given.config.empty()) {
+    auto parsed = load_settings(given.config, env, partial);
+    if (!parsed) {
+      if (partial != nullptr && *partial)
+        override_options((*partial)->with, given);
+      return fail(errc::bad_request, render_problems(parsed.error()));
+    with = std::move(*parsed);
+    }
+  }
+  if (!given.socket.empty() && with.listen.size() != 1)
+    return fail(errc::bad_request, "--socket replaces the path of one [[listen]]; the configuration has " +
+                                       std::to_string(with.listen.size()) + "\n");
+  override_options(with, given);
   auto problems = with.validate();
   if (problems.empty() && look_at_disks)
     problems = repeated_directories(with);
@@ -124,6 +131,17 @@ machine_findings find_on_machine(const command_line& given, const settings& with
 }
 
 /// `--check`: also what depends on this machine and this moment.
+/// What is found on the machine about the rest of a file with mistakes: an operator corrects all at once.
+machine_findings find_beside_mistakes(const command_line& given, const partial_settings& rest,
+                                      const std::string& default_directory,
+                                      const std::string& default_socket) {
+  auto found = check_machine(rest.with, default_directory, default_socket);
+  leave_out(found, rest.wrong);
+  for (option_problem& problem : state_dir_problems(given))
+    found.failures.push_back(std::move(problem));
+  return {as_given(std::move(found.failures), given), as_given(std::move(found.warnings), given)};
+}
+
 exit_code check(const command_line& given, const settings& with, const std::string& default_directory,
                 const std::string& default_socket) {
   auto found = find_on_machine(given, with, default_directory, default_socket);
@@ -138,7 +156,7 @@ exit_code check(const command_line& given, const settings& with, const std::stri
 }
 
 /// `--print-needs`, for `terrace doctor`: answers for a wrong file as well.
-exit_code print_needs(const command_line& given, const result<settings>& with,
+exit_code print_needs(const command_line& given, const result<settings>& with, const machine_findings& beside,
                       const std::string& default_directory, const std::string& default_socket) {
   if (with)
     return print(needs_report(*with, find_on_machine(given, *with, default_directory, default_socket),
@@ -150,7 +168,7 @@ exit_code print_needs(const command_line& given, const result<settings>& with,
       text += "failure\t" + line.substr(0, fix) + "\t" + line.substr(fix + 7) + "\n";
     else if (!line.empty())
       text += "failure\t" + line + "\n";
-  return print(text);
+  return print(text + findings_report(beside));
 }
 
 /// What CLI11 did not understand; a mistyped option gets a suggestion.
@@ -234,17 +252,23 @@ int main(int argc, char** argv) {
   const std::string default_directory = env.state_path();
   if (!given.state_dir.empty())
     env.state_directory = given.state_dir;
-  auto with = read_settings(given, env);
+  std::optional<partial_settings> partial;
+  auto with = read_settings(given, env, true, &partial);
   if (with)
     if (auto fits = fits_in_memory(with->host, memory_limits()); !fits)
       with = fail(fits.error().code, "terraced: " + fits.error().text + "\n");
   if (given.print_needs)
-    return print_needs(given, with, default_directory, env.socket_path());
+    return print_needs(given, with, beside, default_directory, env.socket_path());
   if (!with && given.check) {
-    std::cerr << with.error().text;
+    std::cerr << with.error().text << render(beside.failures);
+    for (const option_problem& problem : beside.warnings)
+      std::cerr << "warning: " << render({problem});
     return wrong_usage;
   }
   if (!with)
+  machine_findings beside;
+  if (partial && (given.check || given.print_needs))
+    beside = find_beside_mistakes(given, *partial, default_directory, env.socket_path());
     return refuse(given, with.error());
   if (given.check)
     return check(given, *with, default_directory, env.socket_path());

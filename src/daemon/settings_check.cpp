@@ -202,16 +202,31 @@ machine_findings check_machine(const settings& with, const std::string& default_
   return found;
 }
 
+void leave_out(machine_findings& found, const std::vector<std::string>& wrong) {
+  const auto is_wrong = [&](const option_problem& problem) {
+    return std::any_of(wrong.begin(), wrong.end(), [&](const std::string& name) {
+      return problem.option == name || problem.option.starts_with(name + ".");
+    });
+  };
+  std::erase_if(found.failures, is_wrong);
+  std::erase_if(found.warnings, is_wrong);
+}
+
+std::string findings_report(const machine_findings& findings) {
+  std::string text;
+  for (const option_problem& one : findings.failures)
+    text += "failure\t" + one.option + " " + one.wrong + "\t" + one.fix + "\n";
+  for (const option_problem& one : findings.warnings)
+    text += "warning\t" + one.option + " " + one.wrong + "\t" + one.fix + "\n";
+  return text;
+}
+
 std::string needs_report(const settings& with, const machine_findings& findings,
                          const std::string& default_directory, const std::string& default_socket) {
-  std::string text;
-  auto line = [&](const char* key, const std::string& value, const std::string& more = {}) {
-    text += std::string(key) + "\t" + value + (more.empty() ? "" : "\t" + more) + "\n";
+  std::string text = findings_report(findings);
+  auto line = [&](const char* key, const std::string& value) {
+    text += std::string(key) + "\t" + value + "\n";
   };
-  for (const option_problem& one : findings.failures)
-    line("failure", one.option + " " + one.wrong, one.fix);
-  for (const option_problem& one : findings.warnings)
-    line("warning", one.option + " " + one.wrong, one.fix);
   for (const listen_options& listen : with.listen) {
     line("socket", listen.path);
     if (listen.path == default_socket)

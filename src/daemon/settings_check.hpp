@@ -20,9 +20,15 @@ struct machine_findings {
 machine_findings check_machine(const settings& with, const std::string& default_directory,
                                const std::string& default_socket);
 
+/// Removes what is found about these sections and options, such as "listen" and "host.bytes": their values are not those that somebody
+/// wants. The rest is true of a file with mistakes as well.
+void leave_out(machine_findings& found, const std::vector<std::string>& wrong);
+
 /// The findings and what the settings need of the machine, a line each, with tabs between: "failure", "warning", TEXT, FIX;
 /// "socket", PATH; "disk", FOLDER; "makes", FOLDER (the daemon makes it); "host_bytes", N; "disk_bytes", N; "metrics", ADDRESS.
 std::string needs_report(const settings& with, const machine_findings& findings,
                          const std::string& default_directory, const std::string& default_socket);
 
+/// The lines of the findings alone.
+std::string findings_report(const machine_findings& findings);
 } // namespace terrace

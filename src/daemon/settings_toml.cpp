@@ -54,9 +54,18 @@ class reader {
     return tl::unexpected(std::move(problems_));
   }
 
+  /// After `read` has found mistakes.
+  partial_settings rest() && { return {std::move(settings_), std::move(wrong_)}; }
+
  private:
+  /// `wrong` begins with an option, or with a section in quotes.
   void say(uint32_t line, const std::string& wrong, const std::string& expected, const std::string& fix) {
     problems_.push_back({file_, line, printable(wrong), printable(expected), printable(fix)});
+    std::string name = wrong.substr(0, wrong.find(' '));
+    std::erase(name, '\'');
+    if (const auto number = name.find('['); number != std::string::npos)
+      name.erase(number, name.find(']') + 1 - number);
+    wrong_.push_back(std::move(name));
   }
 
   void read_section(std::string_view name, const toml::node& node) {
@@ -229,6 +238,13 @@ class reader {
 
   using outcome = tl::expected<void, std::string>;
 
+  /// The option may have this value by itself.
+  bool is_valid(const option_spec& spec, const std::string& text, size_t socket) const {
+    settings tried = settings_;
+    return !text.empty() && store(spec, toml::value<std::string>(text), spec.at(tried, socket)) &&
+           check_option(spec, tried, socket).empty();
+  }
+
   static outcome refuse(std::string text) { return tl::unexpected(std::move(text)); }
 
   static outcome wrong_type(const toml::node& node) { return refuse("is " + std::string(type_name(node))); }
@@ -238,13 +254,6 @@ class reader {
     auto text = node.value_exact<std::string_view>();
     if (!text)
       return wrong_type(node);
-  /// The option may have this value by itself.
-  bool is_valid(const option_spec& spec, const std::string& text, size_t socket) const {
-    settings tried = settings_;
-    return !text.empty() && store(spec, toml::value<std::string>(text), spec.at(tried, socket)) &&
-           check_option(spec, tried, socket).empty();
-  }
-
     auto parsed = parse(*text);
     if (!parsed)
       return refuse("is \"" + std::string(*text) + "\", which " + parsed.error().text);
@@ -370,6 +379,7 @@ class reader {
   const environment& env_;
   settings settings_;
   std::vector<settings_problem> problems_;
+  std::vector<std::string> wrong_;        // as in `partial_settings`
   std::vector<std::string> faulty_;       // options whose value could not be read
   std::map<std::string, uint32_t> lines_; // of sections and options
 };
@@ -382,17 +392,30 @@ parsed_settings refuse_file(std::string_view file, uint32_t line, std::string wr
 
 } // namespace
 
-parsed_settings parse_settings(std::string_view text, std::string_view filename, const environment& env) {
+namespace {
+
+parsed_settings parse(std::string_view text, std::string_view filename, const environment& env,
+                      std::optional<partial_settings>* partial) {
   if (text.size() > settings_text_max)
     return refuse_file(filename, 1, "the file has " + std::to_string(text.size()) + " bytes",
                        "at most " + std::to_string(settings_text_max), "check that it is the right file");
   try {
-    return reader(filename, env).read(toml::parse(text, filename));
+    reader from(filename, env);
+    auto parsed = from.read(toml::parse(text, filename));
+    if (!parsed && partial != nullptr)
+      *partial = std::move(from).rest();
+    return parsed;
   } catch (const toml::parse_error& e) {
     return refuse_file(filename, e.source().begin.line, "this is not TOML: " + printable(e.description()),
                        "sections [name] and lines of the form option = value",
                        "correct this line; the lines after it were not checked");
   }
+}
+
+} // namespace
+
+parsed_settings parse_settings(std::string_view text, std::string_view filename, const environment& env) {
+  return parse(text, filename, env, nullptr);
 }
 
 namespace {
@@ -411,7 +434,8 @@ std::optional<std::string> read_text(const std::string& path) {
 
 } // namespace
 
-parsed_settings load_settings(const std::string& path, const environment& env) {
+parsed_settings load_settings(const std::string& path, const environment& env,
+                              std::optional<partial_settings>* partial) {
   auto text = read_text(path);
   if (!text)
     return refuse_file(path, 0, "the file cannot be read: " + std::string(std::strerror(errno)),
@@ -419,7 +443,7 @@ parsed_settings load_settings(const std::string& path, const environment& env) {
   if (text->find_first_not_of(" \t\r\n") == std::string::npos)
     return refuse_file(path, 1, "the file is empty", "sections and options, or at least a comment",
                        "restore the file; to run with the defaults, start without --config");
-  return parse_settings(*text, path, env);
+  return parse(*text, path, env, partial);
 }
 
 bool asks_for_json_log(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include <tl/expected.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +32,18 @@ constexpr size_t settings_text_max = 1 << 20;
 /// an error in TOML syntax hides later mistakes. `filename` is used in messages.
 parsed_settings parse_settings(std::string_view text, std::string_view filename, const environment& env);
 
+/// What was understood of a file with mistakes.
+struct partial_settings {
+  settings with; ///< with mistakes, or their defaults, where `wrong` names them
+  std::vector<std::string>
+      wrong; ///< sections and options, without the number of a section: "listen", "host.bytes"
+};
+
 /// Reads and parses the file. A file with nothing but white space is a mistake: an editor that is saving it, or a full
-/// disk, truncated it. Blocks: call it before the actors run, or from a detached one.
-parsed_settings load_settings(const std::string& path, const environment& env);
+/// disk, truncated it. Blocks: call it before the actors run, or from a detached one. `partial`: gets the rest of a file with
+/// mistakes, unless nothing of it was understood; may be null.
+parsed_settings load_settings(const std::string& path, const environment& env,
+                              std::optional<partial_settings>* partial = nullptr);
 
 /// Whether the file asks for `daemon.log_json`, also if it has mistakes elsewhere.
 bool asks_for_json_log(const std::string& path);

@@ -121,6 +121,19 @@ TEST_F(CheckOfTheMachine, AMissingDiskIsAWarningBecauseTheDaemonStarts) {
   EXPECT_THAT(found().warnings.at(0).wrong, HasSubstr("starts without this path"));
 }
 
+TEST(MachineFindings, AreLeftOutWhereTheFileIsWrong) {
+  const auto about = [](const char* option) { return option_problem{option, "is wrong", "another", "fix"}; };
+  machine_findings found{{about("listen.path"), about("resp.address")},
+                         {about("disk.path"), about("metrics.address")}};
+  leave_out(found, {"listen", "disk.path", "metrics.token_file", "worker"});
+  ASSERT_EQ(found.failures.size(), 1U);
+  EXPECT_EQ(found.failures[0].option, "resp.address");
+  ASSERT_EQ(found.warnings.size(), 1U);
+  EXPECT_EQ(found.warnings[0].option, "metrics.address");
+  EXPECT_EQ(findings_report(found),
+            "failure\tresp.address is wrong\tfix\nwarning\tmetrics.address is wrong\tfix\n");
+}
+
 TEST_F(CheckOfTheMachine, NeedsHaveALineForEach) {
   with_.disk.path = {folder_ / "absent"};
   auto text = needs_report(with_, found(), elsewhere, with_.listen.front().path);
