@@ -1,5 +1,7 @@
 #include "remote/slot_map.hpp"
 
+#include "remote/store_commands.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -106,6 +108,46 @@ std::optional<redirection> parse_redirection(std::string_view said) {
     return std::nullopt;
   to.address = address_text(said.substr(space + 1, colon - space - 1), port);
   return to;
+}
+
+namespace {
+
+result<guidance> read_slots(std::vector<slot_range> ranges, const std::string& guide) {
+  for (slot_range& range : ranges) {
+    range.primary = completed_address(range.primary, guide);
+    for (std::string& replica : range.replicas)
+      replica = completed_address(replica, guide);
+  }
+  if (ranges.empty())
+    return fail(errc::unsupported, "it knows no node that has slots");
+  if (std::ranges::none_of(
+          ranges, [](const slot_range& range) { return parse_store_address(range.primary).has_value(); }))
+    return fail(errc::unsupported, "it names no node by a host and a port: set "
+                                   "cluster-preferred-endpoint-type to ip or hostname");
+  return guidance{.slots = slot_map(ranges)};
+}
+
+} // namespace
+
+result<guidance> read_guidance(const store_address& of, const std::string& guide,
+                               const finished_command& told) {
+  if (told.result == command_result::refused) {
+    const bool unknown = told.why.code == errc::unsupported || told.why.code == errc::internal;
+    return fail(told.why.code,
+                unknown ? scheme_of_no_guide(of, guide) + " (" + told.why.text + ")" : told.why.text);
+  }
+  if (of.at == store_address::kind::cluster)
+    return read_slots(told.slots, guide);
+  if (told.result == command_result::absent)
+    return fail(errc::unsupported, "it watches no primary of the name " + of.primary +
+                                       ": check the name behind the last '/' of address");
+  auto server = parse_store_address(told.text);
+  if (!server || server->at_path())
+    return fail(errc::unsupported, "it names no address and port");
+  if (!of.name.empty())
+    server->name = of.name;
+  server->text = told.text + " (" + of.text + ")";
+  return guidance{.server = std::move(*server)};
 }
 
 } // namespace terrace::remote

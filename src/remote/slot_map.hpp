@@ -7,6 +7,9 @@
 // A node that does not have a key's slot says who has: parse_redirection reads that. Pure.
 #pragma once
 
+#include "base/error.hpp"
+#include "remote/store_address.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -60,6 +63,18 @@ class slot_map {
   std::vector<std::vector<std::string>> replicas_; ///< of each of them
   std::vector<uint16_t> owners_ = std::vector<uint16_t>(cluster_slots, nobody);
 };
+
+struct finished_command;
+
+/// What a guide has told: who has the slots of a cluster, or where the primary of sentinels is.
+struct guidance {
+  slot_map slots{};
+  store_address server{};
+};
+/// Reads the answer of a guide of this address, a node of the cluster or a sentinel, to `slots` or `primary`. Error: what it has
+/// told is of no use, and what to do.
+result<guidance> read_guidance(const store_address& of, const std::string& guide,
+                               const finished_command& told);
 
 struct redirection {
   bool once =

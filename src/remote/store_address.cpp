@@ -1,5 +1,8 @@
 #include "remote/store_address.hpp"
 
+#include "base/nearest_name.hpp"
+#include "remote/store_commands.hpp"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/un.h>
@@ -15,6 +18,20 @@ namespace terrace::remote {
 namespace {
 
 using parsed_address = tl::expected<store_address, wrong_address>;
+
+struct address_scheme {
+  std::string_view text;
+  store_address::kind at;
+  bool tls;
+};
+constexpr address_scheme address_schemes[] = {{"rediss://", store_address::kind::server, true},
+                                              {"sentinel://", store_address::kind::sentinels, false},
+                                              {"sentinel+tls://", store_address::kind::sentinels, true},
+                                              {"cluster://", store_address::kind::cluster, false},
+                                              {"cluster+tls://", store_address::kind::cluster, true},
+                                              {"s3://", store_address::kind::bucket, false},
+                                              {"s3+tls://", store_address::kind::bucket, true},
+                                              {"plugin://", store_address::kind::plugin, false}};
 
 tl::unexpected<wrong_address> wrong(std::string expected, std::string fix) {
   return tl::unexpected(wrong_address{std::move(expected), std::move(fix)});
@@ -88,56 +105,137 @@ std::optional<store_address> parse_port(std::string_view text) {
   return made;
 }
 
-parsed_address parse_server(std::string_view text, bool tls) {
-  auto parsed = text.starts_with('/') && !tls ? parse_path(text) : parse_port(text);
-  if (!parsed)
-    return wrong(
-        tls ? "a host with a port behind rediss://"
-            : "the path of a Unix socket of at most 107 bytes, or a host with a port",
-        tls ? "write it as in rediss://10.0.0.7:6380, rediss://[fd00::7]:6380 or rediss://cache.example:6380"
-            : "write it as in /run/valkey.sock, 10.0.0.7:6379, [fd00::7]:6379 or cache.example:6379, or "
-              "begin it with rediss:// "
-              "for "
-              "TLS, sentinel:// for sentinels, cluster:// for nodes of a cluster, s3:// for a bucket or "
-              "plugin:// for a plugin");
-  return std::move(*parsed);
+constexpr uint16_t usual_port = 6379, usual_port_with_tls = 6380, usual_port_of_sentinels = 26379;
+
+bool is_port(std::string_view digits) {
+  uint16_t port = 0;
+  auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return wrong == std::errc() && end == digits.data() + digits.size() && port != 0;
 }
 
-/// Takes addresses with commas between them; empty: one is none, or there are too many.
-std::vector<store_address> parse_guides(std::string_view text) {
-  std::vector<store_address> made;
-  for (bool more = true; more && made.size() < store_address::guides_max;) {
+bool is_ipv6(std::string_view text) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
+}
+
+/// Says what is wrong with a host and its port, which `parse_port` has refused. `usual`: for the example.
+wrong_address mistake_in_place(std::string_view text, uint16_t usual) {
+  const std::string port = ":" + std::to_string(usual);
+  const std::string example = "write it as in 10.0.0.7" + port + " or cache.example" + port;
+  if (text.empty())
+    return {"a host with a port", example};
+  if (text.find('@') != std::string_view::npos)
+    return {"a host with a port, and no user or password",
+            "write the password into the first line of password_file, and the user into its second"};
+  if (text.find('/') != std::string_view::npos)
+    return {"a host with a port, and nothing behind it", example};
+  const wrong_address name{
+      "the name of a host, of letters, digits, '.', '-' and '_', or four numbers of at most 255", example};
+  const auto of_port = [&](const std::string& host, std::string_view given) {
+    return wrong_address{given.empty() ? "a port behind the host" : "a port of 1 to 65535 behind the host",
+                         "write " + host + port};
+  };
+  if (text.front() == '[') {
+    const auto end = text.find(']');
+    if (end == std::string_view::npos || !is_ipv6(text.substr(1, end - 1)))
+      return {"an IPv6 address in the brackets", "write it as in [fd00::7]" + port};
+    return of_port(std::string(text.substr(0, end + 1)), text.substr(std::min(end + 2, text.size())));
+  }
+  const auto colon = std::min(text.rfind(':'), text.size());
+  const std::string host(text.substr(0, colon));
+  const auto digits = text.substr(std::min(colon + 1, text.size()));
+  if (is_ipv6(host) && is_port(digits))
+    return {"an IPv6 address in brackets", "write [" + host + "]:" + std::string(digits)};
+  if (is_ipv6(text))
+    return {"an IPv6 address in brackets", "write [" + std::string(text) + "]" + port};
+  in_addr numeric{};
+  if (!can_be_resolved(host) && ::inet_pton(AF_INET, host.c_str(), &numeric) != 1)
+    return name;
+  return of_port(host, digits);
+}
+
+/// `scheme`: what stands before "://", and none of those that there are.
+wrong_address mistake_in_scheme(std::string_view scheme, std::string_view rest) {
+  if (scheme == "redis" || scheme == "valkey" || scheme == "tcp")
+    return {"an address without " + std::string(scheme) + "://", "write " + std::string(rest)};
+  if (scheme == "valkeys")
+    return {"rediss:// for TLS", "write rediss://" + std::string(rest)};
+  if (scheme == "http" || scheme == "https")
+    return {"s3:// for a bucket, s3+tls:// with TLS",
+            (scheme == "http" ? "write s3://" : "write s3+tls://") + std::string(rest)};
+  std::vector<std::string_view> known;
+  for (const address_scheme& each : address_schemes)
+    known.push_back(each.text.substr(0, each.text.size() - 3));
+  const std::string meant(nearest_name(scheme, known));
+  std::string all;
+  for (std::string_view each : known)
+    all += (all.empty() ? "" : ", ") + std::string(each) + "://";
+  return {"none of the schemes, or one of " + all, meant.empty()
+                                                       ? "write 10.0.0.7:6379 for a Valkey or Redis server"
+                                                       : "write " + meant + "://" + std::string(rest)};
+}
+
+parsed_address parse_server(std::string_view text, bool tls) {
+  if (text.starts_with('/') && !tls) {
+    if (auto parsed = parse_path(text))
+      return std::move(*parsed);
+    return text.find('\0') == std::string_view::npos
+               ? wrong("the path of a Unix socket of at most 107 bytes, and it has " +
+                           std::to_string(text.size()),
+                       "choose a shorter path for the server's socket")
+               : wrong("the path of a Unix socket without a zero byte", "leave it out");
+  }
+  if (auto parsed = parse_port(text))
+    return std::move(*parsed);
+  if (tls && text.starts_with('/'))
+    return wrong("a host with a port behind rediss://", "write the path alone: a Unix socket needs no TLS");
+  if (const auto end = text.find("://"); end != std::string_view::npos)
+    return tl::unexpected(mistake_in_scheme(text.substr(0, end), text.substr(end + 3)));
+  return tl::unexpected(mistake_in_place(text, tls ? usual_port_with_tls : usual_port));
+}
+
+/// Takes addresses with commas between them into `made`. Returns what is wrong with the first wrong one, or with their number.
+std::optional<wrong_address> take_guides(std::string_view text, store_address& made, uint16_t usual,
+                                         const std::string& example) {
+  if (text.empty())
+    return wrong_address{"the hosts and ports of some of them", "write them as in " + example};
+  for (bool more = true; more;) {
     const auto comma = text.find(',');
-    auto one = parse_port(text.substr(0, comma));
-    if (!one)
-      return {};
-    one->text = text.substr(0, comma);
-    made.push_back(std::move(*one));
+    const auto place = text.substr(0, comma);
+    if (made.guides.size() == store_address::guides_max)
+      return wrong_address{"at most " + std::to_string(store_address::guides_max) + " of them",
+                           "name those that always run, as in " + example};
+    auto one = parse_port(place);
+    if (!one) {
+      auto mistake = mistake_in_place(place, usual);
+      mistake.expected += place.empty() ? " between the commas" : " in " + std::string(place);
+      return mistake;
+    }
+    one->text = place;
+    made.guides.push_back(std::move(*one));
     more = comma != std::string_view::npos;
     text = more ? text.substr(comma + 1) : std::string_view();
-    if (!more)
-      return made;
   }
-  return {};
+  return std::nullopt;
 }
 
 parsed_address parse_sentinels(std::string_view text) {
+  const std::string example = "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME";
   const auto slash = text.rfind('/');
   store_address made{.at = store_address::kind::sentinels};
   made.primary = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
-  made.guides = parse_guides(text.substr(0, slash));
-  if (made.guides.empty() || !is_host_name(made.primary))
-    return wrong("the hosts and ports of at most 16 sentinels and the name of the primary that they watch",
-                 "write them as in sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME");
+  if (auto mistake = take_guides(text.substr(0, slash), made, usual_port_of_sentinels, example))
+    return tl::unexpected(std::move(*mistake));
+  if (!is_host_name(made.primary))
+    return wrong("the name of the primary that the sentinels watch, behind a '/'",
+                 "write it as in " + example);
   return made;
 }
 
 parsed_address parse_cluster(std::string_view text) {
   store_address made{.at = store_address::kind::cluster};
-  made.guides = parse_guides(text);
-  if (made.guides.empty())
-    return wrong("the hosts and ports of some nodes of a cluster, at most 16",
-                 "write them as in cluster://10.0.0.7:6379,10.0.0.8:6379");
+  if (auto mistake = take_guides(text, made, usual_port, "cluster://10.0.0.7:6379,10.0.0.8:6379"))
+    return tl::unexpected(std::move(*mistake));
   return made;
 }
 
@@ -335,24 +433,45 @@ std::optional<wrong_address> take_options(store_address& address, std::string_vi
 
 } // namespace
 
+namespace {
+
+/// "10.0.0.7:6379", of "rediss://10.0.0.7:6379?name=cache" as well.
+std::string host_and_port(std::string_view place) {
+  place = place.substr(0, place.find_first_of("?( "));
+  if (place.starts_with("rediss://"))
+    place.remove_prefix(sizeof "rediss://" - 1);
+  return place.starts_with('/') ? "HOST:PORT" : std::string(place);
+}
+
+} // namespace
+
+std::string mistaken_scheme(const store_address& address, const std::string& place, server_mode mode,
+                            bool guide) {
+  const std::string tls = address.tls ? "+tls://" : "://";
+  if (mode == server_mode::sentinel && !(guide && address.at == store_address::kind::sentinels))
+    return "it is a sentinel: write sentinel" + tls + host_and_port(place) +
+           "/NAME as address, with the name of the primary that it watches";
+  if (mode == server_mode::cluster && address.at != store_address::kind::cluster)
+    return "it is a node of a cluster: write cluster" + tls + host_and_port(place) + " as address";
+  return {};
+}
+
+std::string scheme_of_no_guide(const store_address& address, const std::string& place) {
+  return std::string("it is a server of its own, and no ") +
+         (address.at == store_address::kind::sentinels ? "sentinel" : "node of a cluster") + ": write " +
+         (address.tls ? "rediss://" : "") + host_and_port(place) + " as address";
+}
+
 bool knows_buckets() { return TERRACE_WITH_CURL != 0; }
 
 tl::expected<store_address, wrong_address> parse_store_address(std::string_view text) {
   using enum store_address::kind;
-  struct {
-    std::string_view scheme;
-    store_address::kind at;
-    bool tls;
-  } constexpr schemes[] = {{"rediss://", server, true},          {"sentinel://", sentinels, false},
-                           {"sentinel+tls://", sentinels, true}, {"cluster://", cluster, false},
-                           {"cluster+tls://", cluster, true},    {"s3://", bucket, false},
-                           {"s3+tls://", bucket, true},          {"plugin://", plugin, false}};
   std::string_view where = text;
   store_address::kind at = server;
   bool tls = false;
-  for (const auto& each : schemes)
-    if (text.starts_with(each.scheme)) {
-      where = text.substr(each.scheme.size());
+  for (const address_scheme& each : address_schemes)
+    if (text.starts_with(each.text)) {
+      where = text.substr(each.text.size());
       at = each.at;
       tls = each.tls;
     }

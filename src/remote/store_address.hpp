@@ -71,6 +71,15 @@ struct wrong_address {
 ///   region=REGION   of a bucket: it is not in us-east-1
 tl::expected<store_address, wrong_address> parse_store_address(std::string_view text);
 
+enum class server_mode : uint8_t;
+
+/// Which scheme fits if a sentinel, or a node of a cluster, was found at `place`, "10.0.0.7:6379"; empty: that of the address may.
+/// `guide`: the server is to be asked where others are.
+std::string mistaken_scheme(const store_address& address, const std::string& place, server_mode mode,
+                            bool guide);
+/// Which address fits if the server at `place` does not know the question where others are.
+std::string scheme_of_no_guide(const store_address& address, const std::string& place);
+
 /// False: this build has no libcurl, and buckets are no addresses.
 bool knows_buckets();
 

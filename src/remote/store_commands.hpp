@@ -49,6 +49,9 @@ struct finished_command {
       false; ///< `refused`, because nobody has the key's slot, or the node has lost the others
 };
 
+/// How a Valkey or Redis server says that it runs.
+enum class server_mode : uint8_t { unknown, standalone, cluster, sentinel };
+
 /// What a store tells by itself.
 struct invalidated_keys {
   bool all = false; ///< any key may have changed
@@ -107,8 +110,8 @@ class store_commands {
 
   // ---- of clusters, and of sentinels ----
 
-  /// It says that it is a node of a cluster.
-  virtual bool in_cluster() const { return false; }
+  /// `unknown`: it does not say, or its kind has no modes.
+  virtual server_mode mode() const { return server_mode::unknown; }
   /// The next command is for a slot that is on its way to this node. It has no result of its own, and takes the room of a command.
   virtual void asking() {}
   /// Asks a node who has which slots.

@@ -55,13 +55,18 @@ error meaning_of(std::string_view word, const std::string& text) {
       {"NOPROTO", errc::unsupported, "the server speaks another protocol: Valkey or Redis was expected"},
   };
   if (text.starts_with(no_cluster))
-    return {errc::unsupported,
-            "the server is no node of a cluster: write its address without cluster:// (it says: " + text +
-                ")"};
+    return {errc::unsupported, "it says: " + text};
   for (const auto& one : known)
     if (one.word == word)
       return {one.code, std::string(one.fix) + " (it says: " + text + ")"};
   return {errc::internal, "the store refuses a command: " + text};
+}
+
+server_mode mode_named(std::string_view name) {
+  return name == "standalone" ? server_mode::standalone
+         : name == "cluster"  ? server_mode::cluster
+         : name == "sentinel" ? server_mode::sentinel
+                              : server_mode::unknown;
 }
 
 std::string_view first_word(std::string_view said) { return said.substr(0, said.find(' ')); }
@@ -382,7 +387,7 @@ void valkey_connection::take_server(const reply_step& step) {
   else if (greeted_with_ == "version")
     server_version_ = printable(text);
   else if (greeted_with_ == "mode")
-    in_cluster_ = text == "cluster";
+    mode_ = mode_named(text);
   greeted_with_ = std::move(text);
 }
 

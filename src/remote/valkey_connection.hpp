@@ -71,7 +71,7 @@ class valkey_connection : public store_commands {
   /// Empty for servers without HELLO.
   const std::string& server_name() const override { return server_name_; }
   const std::string& server_version() const override { return server_version_; }
-  bool in_cluster() const override { return in_cluster_; }
+  server_mode mode() const override { return mode_; }
 
   // ---- bytes ----
 
@@ -151,7 +151,7 @@ class valkey_connection : public store_commands {
   bool of_replica_ = false;
   bool ready_ = false;
   bool speaks_resp3_ = false;
-  bool in_cluster_ = false;
+  server_mode mode_ = server_mode::unknown;
   std::string server_name_, server_version_;
   std::string greeted_with_; ///< the last word of the reply to HELLO
   finished_command scanned_; ///< so far

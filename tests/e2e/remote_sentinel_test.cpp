@@ -84,6 +84,38 @@ TEST_F(RemoteSentinels, ANameThatNobodyWatchesIsTold) {
   EXPECT_EQ(machine.client->store(chain_of(1, 2)), 2U) << "the daemon serves without the tier";
 }
 
+TEST_F(RemoteSentinels, AProbeAsksThemWhereTheServerIs) {
+  remote_machine machine({.more = by_sentinels()});
+  machine.await_store();
+  auto probed = answer_of(machine.daemon, {"remote", "probe"});
+  EXPECT_EQ(probed["works"], true) << probed;
+  EXPECT_EQ(probed["steps"][0]["step"], "127.0.0.1:" + text_of(ports_[3]) + " primary")
+      << "nobody listens there";
+  EXPECT_NE(probed["steps"][0]["failure"], "");
+  EXPECT_EQ(probed["steps"][1]["step"], "127.0.0.1:" + text_of(ports_[2]) + " primary");
+  EXPECT_EQ(probed["steps"][1]["failure"], "");
+  EXPECT_EQ(probed["steps"][2]["step"], "connect");
+}
+
+/// The log and a probe say which scheme fits.
+TEST_F(RemoteSentinels, AWrongSchemeTellsWhichOneFits) {
+  const auto expect = [&](std::string address, const std::string& fits) {
+    std::string text = by_sentinels();
+    const auto begin = text.find("sentinel://");
+    text.replace(begin, text.find('"', begin) - begin, address);
+    remote_machine machine({.more = text});
+    ASSERT_TRUE(machine.daemon.await_log(fits)) << address;
+    auto probed = terrace(machine.daemon, {"remote", "probe"});
+    EXPECT_EQ(probed.exit_code, 1);
+    EXPECT_NE(probed.out.find(fits), std::string::npos) << probed.out;
+  };
+  const std::string server = "127.0.0.1:" + text_of(ports_[0]), sentinel = "127.0.0.1:" + text_of(ports_[2]);
+  expect("sentinel://" + server + "/kv",
+         "it is a server of its own, and no sentinel: write " + server + " as address");
+  expect(sentinel, "it is a sentinel: write sentinel://" + sentinel + "/NAME as address");
+  expect("cluster://" + sentinel, "it is a sentinel: write sentinel://" + sentinel + "/NAME as address");
+}
+
 TEST_F(RemoteSentinels, SentinelsThatComeLaterAreAsked) {
   sentinel_.reset();
   remote_machine machine({.more = by_sentinels()});

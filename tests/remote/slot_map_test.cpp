@@ -2,6 +2,7 @@
 #include "remote/slot_map.hpp"
 
 #include "remote/realm.hpp"
+#include "remote/store_commands.hpp"
 
 #include <gtest/gtest.h>
 
@@ -77,6 +78,49 @@ TEST(Addresses, AreCompletedByThatOfWhoWasAsked) {
   EXPECT_EQ(address_text("", 6379), ":6379");
   EXPECT_EQ(completed_address(":6379", "[fd00::7]:1"), "[fd00::7]:6379");
   EXPECT_EQ(completed_address("10.0.0.7:6379", "10.0.0.8:1"), "10.0.0.7:6379");
+}
+
+TEST(Guidance, OfNodesIsWhoHasTheSlots) {
+  const auto cluster = parse_store_address("cluster://10.0.0.7:6379").value();
+  finished_command told{.result = command_result::done};
+  told.slots = {{0, 16'383, ":6380", {":6381"}}};
+  auto read = read_guidance(cluster, "10.0.0.7:6379", told);
+  ASSERT_TRUE(read) << read.error().text;
+  EXPECT_EQ(read->slots.primaries(), std::vector<std::string>{"10.0.0.7:6380"});
+  EXPECT_EQ(read->slots.replicas_of(0), std::vector<std::string>{"10.0.0.7:6381"});
+  told.slots = {{0, 1, "?:6380"}};
+  EXPECT_NE(
+      read_guidance(cluster, "10.0.0.7:6379", told).error().text.find("cluster-preferred-endpoint-type"),
+      std::string::npos);
+  told.slots.clear();
+  EXPECT_EQ(read_guidance(cluster, "10.0.0.7:6379", told).error().text, "it knows no node that has slots");
+}
+
+TEST(Guidance, OfSentinelsIsWhereThePrimaryIs) {
+  const auto sentinels = parse_store_address("sentinel+tls://10.0.0.8:26379/kv?name=cache").value();
+  auto read =
+      read_guidance(sentinels, "10.0.0.8:26379", {.result = command_result::done, .text = "10.0.0.7:6379"});
+  ASSERT_TRUE(read) << read.error().text;
+  EXPECT_EQ(read->server.text, "10.0.0.7:6379 (sentinel+tls://10.0.0.8:26379/kv?name=cache)");
+  EXPECT_EQ(read->server.name, "cache");
+  EXPECT_NE(read->server.length, 0U);
+  EXPECT_NE(read_guidance(sentinels, "10.0.0.8:26379", {.result = command_result::absent})
+                .error()
+                .text.find("name kv"),
+            std::string::npos);
+  EXPECT_EQ(
+      read_guidance(sentinels, "10.0.0.8:26379", {.result = command_result::done, .text = "/s"}).error().text,
+      "it names no address and port");
+}
+
+TEST(Guidance, AServerThatDoesNotKnowTheQuestionIsNoGuide) {
+  const auto sentinels = parse_store_address("sentinel://10.0.0.7:6379/kv").value();
+  finished_command told{.result = command_result::refused, .why = {errc::internal, "ERR unknown command"}};
+  EXPECT_EQ(
+      read_guidance(sentinels, "10.0.0.7:6379", told).error().text,
+      "it is a server of its own, and no sentinel: write 10.0.0.7:6379 as address (ERR unknown command)");
+  told.why = {errc::denied, "the user may not do this"};
+  EXPECT_EQ(read_guidance(sentinels, "10.0.0.7:6379", told).error().text, "the user may not do this");
 }
 
 TEST(Redirections, AreReadFromErrors) {

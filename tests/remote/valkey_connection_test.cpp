@@ -212,11 +212,17 @@ TEST(ValkeyTells, SlotsThatAreNoneViolateTheProtocol) {
   }
 }
 
-TEST(ValkeyTells, SaysThatItIsANodeOfACluster) {
-  valkey_connection server({});
-  EXPECT_FALSE(server.in_cluster());
-  ASSERT_TRUE(receive(server, "%2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$5\r\nproto\r\n:3\r\n"));
-  EXPECT_TRUE(server.in_cluster());
+TEST(ValkeyTells, SaysHowItRuns) {
+  const std::pair<const char*, server_mode> modes[] = {{"$10\r\nstandalone", server_mode::standalone},
+                                                       {"$7\r\ncluster", server_mode::cluster},
+                                                       {"$8\r\nsentinel", server_mode::sentinel},
+                                                       {"$5\r\nother", server_mode::unknown}};
+  for (const auto& [said, mode] : modes) {
+    valkey_connection server({});
+    EXPECT_EQ(server.mode(), server_mode::unknown);
+    ASSERT_TRUE(receive(server, "%2\r\n$4\r\nmode\r\n" + std::string(said) + "\r\n$5\r\nproto\r\n:3\r\n"));
+    EXPECT_EQ(server.mode(), mode) << said;
+  }
 }
 
 TEST(ValkeyCommands, AskingHasNoResult) {
@@ -553,7 +559,8 @@ TEST(ValkeyErrors, SayWhatToDo) {
       {"READONLY You can't write against a read only replica.", errc::unsupported, "address of its primary"},
       {"CLUSTERDOWN Hash slot not served", errc::busy, "cluster-require-full-coverage no"},
       {"ASK 7 10.0.0.7:1", errc::unsupported, "with cluster:// in front"},
-      {"ERR This instance has cluster support disabled", errc::unsupported, "without cluster://"},
+      {"ERR This instance has cluster support disabled", errc::unsupported,
+       "cluster support disabled"}, // read_guidance says more
       {"MISCONF Errors writing to the AOF file", errc::busy, "log"},
       {"WRONGTYPE Operation against a key", errc::internal, "WRONGTYPE"},
       {"", errc::internal, "refuses a command"},

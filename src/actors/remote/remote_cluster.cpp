@@ -11,12 +11,6 @@ namespace {
 
 auto cluster_now() { return std::chrono::steady_clock::now(); }
 
-void complete(remote::slot_range& range, const std::string& asked) {
-  range.primary = remote::completed_address(range.primary, asked);
-  for (std::string& replica : range.replicas)
-    replica = remote::completed_address(replica, asked);
-}
-
 } // namespace
 
 // ---- who tells where the server is, or the slots are ----
@@ -56,6 +50,13 @@ void remote_store::ask_guide() {
 }
 
 void remote_store::on_guide_ready() {
+  const auto mode = guides_.link->server()->mode();
+  const auto mistake =
+      remote::mistaken_scheme(with_.plan.address, guides_.all[guides_.next].text, mode, true);
+  if (!mistake.empty()) {
+    guides_.refused = true;
+    return leave_guide(mistake);
+  }
   if (in_cluster())
     guides_.link->server()->slots(0);
   else
@@ -64,37 +65,18 @@ void remote_store::on_guide_ready() {
 
 void remote_store::on_guided(const remote::finished_command& told) {
   const remote::store_address& guide = guides_.all[guides_.next];
-  if (told.result == command_result::refused) {
-    guides_.refused = true;
-    return leave_guide(told.why.text);
-  }
+  guides_.refused |= told.result == command_result::refused;
+  auto read = remote::read_guidance(with_.plan.address, guide.text, told);
+  if (!read)
+    return leave_guide(read.error().text);
   if (in_cluster()) {
-    auto ranges = told.slots;
-    for (remote::slot_range& range : ranges)
-      complete(range, guide.text);
-    if (ranges.empty())
-      return leave_guide("it knows no node that has slots");
-    if (std::ranges::none_of(ranges, [](const remote::slot_range& range) {
-          return remote::parse_store_address(range.primary).has_value();
-        }))
-      return leave_guide(
-          "it names no node by a host and a port: set cluster-preferred-endpoint-type to ip or hostname");
-    slots_ = remote::slot_map(ranges);
+    slots_ = std::move(read->slots);
     return leave_guide({});
   }
-  if (told.result == command_result::absent)
-    return leave_guide("it watches no primary of the name " + with_.plan.address.primary +
-                       ": check the name behind the last '/' of address");
-  auto address = remote::parse_store_address(told.text);
-  if (!address || address->at_path())
-    return leave_guide("it names no address and port");
   node& server = *nodes_.begin()->second;
-  if (!server.address.same_place(*address))
+  if (!server.address.same_place(read->server))
     with_.log("uses the server at " + told.text + ", as its sentinel at " + guide.text + " tells");
-  if (!with_.plan.address.name.empty())
-    address->name = with_.plan.address.name;
-  address->text = told.text + " (" + with_.plan.address.text + ")";
-  server.address = std::move(*address);
+  server.address = std::move(read->server);
   leave_guide({});
 }
 

@@ -207,11 +207,10 @@ void remote_store::on_link_ready(node& of) {
   if (of.is_replica())
     return on_ready(of);
   remote::store_commands& server = *of.questions_link->server();
-  if (server.in_cluster() && !in_cluster()) {
+  const auto mistake = remote::mistaken_scheme(with_.plan.address, of.address.text, server.mode(), false);
+  if (!mistake.empty()) {
     of.refused = true;
-    return close(
-        of, "it is a node of a cluster: write cluster:// and the addresses of some of its nodes, such as "
-            "cluster://10.0.0.7:6379,10.0.0.8:6379, as address");
+    return close(of, mistake);
   }
   of.told = server.can_track();
   if (!of.told)

@@ -156,10 +156,7 @@ caf::result<remote::store_status> remote_store::on_status() {
 
 /// The inspector ends with this actor at the latest.
 store_inspector_actor remote_store::spawn_inspector() {
-  remote_plan plan = with_.plan;
-  if (!in_cluster())
-    plan.address = nodes_.begin()->second->address;
-  auto inspector = spawn_store_inspector(self_->system(), self_->where(), {std::move(plan), slots_});
+  auto inspector = spawn_store_inspector(self_->system(), self_->where(), with_.plan);
   self_->link_to(inspector);
   return inspector;
 }

@@ -533,13 +533,8 @@ class remote_store {
 remote_store_actor spawn_remote_store(caf::actor_system& system, const runtime::home& home,
                                       remote_store_arguments arguments);
 
-/// An operator asks about this store, by one request (store_inspector.cpp).
-struct inspected_store {
-  remote_plan plan;       ///< its address is that of the server, unless the store is a cluster
-  remote::slot_map slots; ///< of the cluster
-};
-
+/// An operator asks about this store, by one request (store_inspector.cpp). Needs no remote store that runs.
 store_inspector_actor spawn_store_inspector(caf::actor_system& system, const runtime::home& home,
-                                            inspected_store store);
+                                            remote_plan store);
 
 } // namespace terrace::actors

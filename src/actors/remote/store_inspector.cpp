@@ -1,6 +1,6 @@
 // STORE INSPECTOR: asks a remote store for an operator: whether it can be used, step by step, or which values clears have left
-// behind. It has connections of its own, one to each node of a cluster, so that it proves what the daemon's connections need and delays none of them. One for
-// each request; it ends with the answer.
+// behind. It has connections of its own, one to each node of a cluster, so that it proves what the daemon's connections need and delays none of them. It asks
+// sentinels and nodes itself where the servers are, so that it needs nothing of a daemon that runs. One for each request; it ends with the answer.
 //
 // A sweep asks for a bounded number of keys in a second, and holds no worker meanwhile. It reads all tokens of clears after it has
 // seen the values that it removes, so it removes none that any machine finds (remote/stale_values.hpp).
@@ -26,8 +26,6 @@ using remote::stale_values;
 
 namespace {
 
-constexpr const char* no_slots = "no node of the cluster has told its slots";
-
 auto inspector_now() { return std::chrono::steady_clock::now(); }
 
 class store_inspector {
@@ -45,21 +43,7 @@ class store_inspector {
   static constexpr uint32_t page_keys = 512, pages_per_s = 40; ///< at most
   static constexpr size_t removed_at_once = 4'096;
 
-  store_inspector(self_pointer self, inspected_store store)
-      : self_(self), plan_(std::move(store.plan)), slots_(std::move(store.slots)) {
-    if (!in_cluster()) {
-      servers_.push_back(std::make_unique<asked_server>(*this, plan_.address));
-      return;
-    }
-    for (const std::string& primary : slots_.primaries()) {
-      auto address = remote::parse_store_address(primary);
-      if (!address)
-        address = remote::store_address{.text = primary}; // connecting to it fails
-      if (!plan_.address.name.empty())
-        address->name = plan_.address.name;
-      servers_.push_back(std::make_unique<asked_server>(*this, std::move(*address)));
-    }
-  }
+  store_inspector(self_pointer self, remote_plan store) : self_(self), plan_(std::move(store)) {}
 
   caf::result<remote::store_probe> on_probe() {
     probe_reply_ = make_answer<remote::store_probe>(self_);
@@ -83,7 +67,7 @@ class store_inspector {
     if (done.tag == pause_tag)
       wake(pause_);
     else
-      servers_[(done.tag - link_tags) / store_link::tags]->link->on_io_done(done.tag, done.result);
+      all_[(done.tag - link_tags) / store_link::tags]->link->on_io_done(done.tag, done.result);
     if (now_ != nullptr && now_->link->reached())
       wake(connected_);
     if (now_ != nullptr && now_->link->secured())
@@ -101,12 +85,12 @@ class store_inspector {
     task_event* waits = nullptr;
   };
   using said = std::function<void(const remote::finished_command&)>;
-  /// The only server, or a primary of the cluster.
+  /// The only server, a primary of the cluster, or who tells where these are.
   struct asked_server {
-    asked_server(store_inspector& by, remote::store_address where)
-        : address(std::move(where)),
+    asked_server(store_inspector& by, remote::store_address where, bool guides)
+        : address(std::move(where)), guide(guides),
           link(make_link(
-              address, {.first_tag = link_tags + by.servers_.size() * store_link::tags,
+              address, {.first_tag = link_tags + by.all_.size() * store_link::tags,
                         .silence_max = by.plan_.address.is_bulk() ? patience_of_bulk : patience,
                         .submit =
                             [&by](runtime::io_request request, uint64_t tag) {
@@ -125,6 +109,7 @@ class store_inspector {
                         .turned = [this] { link->pump(nullptr); }})) {}
 
     remote::store_address address;
+    bool guide;
     std::unique_ptr<store_link> link;
     std::deque<said> expected; ///< of each reply that has not come
   };
@@ -132,16 +117,19 @@ class store_inspector {
   bool in_cluster() const { return plan_.address.at == remote::store_address::kind::cluster; }
   size_t expected() const {
     size_t all = 0;
-    for (const auto& each : servers_)
+    for (const auto& each : all_)
       all += each->expected.size();
     return all;
   }
   /// Null: the slot of the key belonged to nobody when the inspector began.
   asked_server* server_of(const std::string& key) const {
     if (!in_cluster())
-      return servers_.front().get();
+      return servers_.front();
     const auto owner = slots_.owner(remote::slot_of(key));
-    return owner ? servers_[*owner].get() : nullptr;
+    return owner ? servers_[*owner] : nullptr;
+  }
+  asked_server& add(remote::store_address where, bool guide) {
+    return *all_.emplace_back(std::make_unique<asked_server>(*this, std::move(where), guide));
   }
 
   void wake(moment& which) {
@@ -150,8 +138,9 @@ class store_inspector {
   }
 
   void on_failed(const asked_server& lost, const std::string& why) {
-    failure_ = (in_cluster() ? "the node at " + lost.address.text + ": " : std::string()) + why;
-    for (const auto& each : servers_)
+    failure_ =
+        (in_cluster() && !lost.guide ? "the node at " + lost.address.text + ": " : std::string()) + why;
+    for (const auto& each : all_)
       each->link->end();
     for (moment* each : {&connected_, &secured_, &ready_, &answered_, &pause_})
       wake(*each);
@@ -161,7 +150,7 @@ class store_inspector {
     if (!done_)
       return;
     bool idle = true;
-    for (const auto& each : servers_) {
+    for (const auto& each : all_) {
       each->link->end();
       idle &= each->link->idle();
     }
@@ -180,8 +169,9 @@ class store_inspector {
     if (failure_.empty() && expected() != 0) {
       task_event all;
       answered_.waits = &all;
-      for (const auto& each : servers_)
-        each->link->pump(nullptr);
+      for (const auto& each : all_)
+        if (each->link->ready())
+          each->link->pump(nullptr);
       co_await all;
     }
   }
@@ -190,13 +180,15 @@ class store_inspector {
     task_event there;
     now_ = &to;
     if (!to.address.is_place() && !to.address.is_bulk()) {
-      failure_ = in_cluster() ? "the cluster names it by no host and port: set "
-                                "cluster-preferred-endpoint-type to ip or hostname"
-                              : "no sentinel has told where the server is";
+      failure_ = "the cluster names it by no host and port: set cluster-preferred-endpoint-type to ip or "
+                 "hostname";
       co_return;
     }
     connected_.waits = &there;
-    to.link->connect(to.address, plan_.credentials);
+    remote::store_credentials with = plan_.credentials;
+    if (to.guide && !in_cluster())
+      with.login = with.of_sentinels;
+    to.link->connect(to.address, with);
     if (failure_.empty()) {
       co_await there;
     }
@@ -218,8 +210,9 @@ class store_inspector {
       ready_.waits = &there;
       co_await there;
     }
-    if (failure_.empty() && !in_cluster() && now_->link->server()->in_cluster())
-      failure_ = "it is a node of a cluster: write cluster:// in front of the address";
+    if (failure_.empty())
+      failure_ = remote::mistaken_scheme(plan_.address, now_->address.text, now_->link->server()->mode(),
+                                         now_->guide);
   }
 
   task<> pause(std::chrono::nanoseconds time) {
@@ -232,11 +225,92 @@ class store_inspector {
     co_await over;
   }
 
+  // ---- where the servers are ----
+
+  /// The failure of a connection that was not made, with what to do.
+  std::string not_reached() const {
+    if (plan_.address.at == remote::store_address::kind::plugin)
+      return failure_;
+    if (failure_.starts_with("its name "))
+      return failure_ + "; check the name in address, and what `getent hosts` says of it on this machine";
+    return failure_ +
+           "; check that the server runs, that address is its address, and that no firewall is between";
+  }
+
+  /// What is wrong with what the guide has told; empty: nothing.
+  std::string take_guidance(const asked_server& from, const remote::finished_command& told) {
+    auto read = remote::read_guidance(plan_.address, from.address.text, told);
+    if (!read)
+      return read.error().text;
+    if (!in_cluster()) {
+      servers_.push_back(&add(std::move(read->server), false));
+      return {};
+    }
+    slots_ = std::move(read->slots);
+    for (const std::string& primary : slots_.primaries()) {
+      auto address = remote::parse_store_address(primary);
+      if (!address)
+        address = remote::store_address{.text = primary}; // connecting to it fails
+      if (!plan_.address.name.empty())
+        address->name = plan_.address.name;
+      servers_.push_back(&add(std::move(*address), false));
+    }
+    return {};
+  }
+
+  /// Ends with why the guide tells nothing; empty: `servers_` has what it has told.
+  task<std::string> ask_guide(remote::store_address address) {
+    const auto begun = inspector_now();
+    asked_server& guide = add(std::move(address), true);
+    std::string failure;
+    co_await connected(guide);
+    const bool reached = guide.link->reached();
+    if (failure_.empty()) {
+      co_await let_in();
+    }
+    if (failure_.empty()) {
+      ask(
+          guide,
+          [this](remote::store_commands& server) {
+            in_cluster() ? server.slots(0) : server.primary(0, plan_.address.primary);
+          },
+          [this, &guide, &failure](const remote::finished_command& told) {
+            failure = take_guidance(guide, told);
+          });
+      co_await replies();
+    }
+    if (!failure_.empty())
+      failure = reached ? failure_ : not_reached();
+    guide.link->end();
+    note(in_cluster() ? "slots" : "primary", begun, failure);
+    failure_.clear(); // another one may tell
+    co_return failure;
+  }
+
+  /// Finds the servers that the address means. Ends with why there are none; empty: `servers_` has them.
+  task<std::string> locate() {
+    const auto& guides = plan_.address.guides;
+    if (guides.empty()) {
+      servers_.push_back(&add(plan_.address, false));
+      co_return std::string();
+    }
+    std::string why;
+    for (size_t i = 0; i < guides.size() && servers_.empty(); ++i) {
+      remote::store_address next = guides[i];
+      auto told = co_await ask_guide(std::move(next));
+      why = (in_cluster() ? "no node tells its slots; the node at "
+                          : "no sentinel tells where it is; the sentinel at ") +
+            guides[i].text + ": " + told;
+    }
+    co_return servers_.empty() ? why : std::string();
+  }
+
   // ---- probe ----
 
   void note(const char* name, std::chrono::steady_clock::time_point begun, std::string failure) {
-    probed_.steps.push_back({in_cluster() && now_ != nullptr ? now_->address.text + " " + name : name,
-                             inspector_now() - begun, std::move(failure)});
+    const bool is_one_of_many = now_ != nullptr && (in_cluster() || now_->guide);
+    probed_.steps.push_back({is_one_of_many ? now_->address.text + " " + name : name, inspector_now() - begun,
+                             std::move(failure)});
   }
 
   using command = std::function<void(remote::store_commands&)>;
@@ -273,14 +347,7 @@ class store_inspector {
     auto begun = inspector_now();
     co_await connected(to);
     if (!failure_.empty() && !to.link->reached()) {
-      const bool plugin = plan_.address.at == remote::store_address::kind::plugin;
-      const bool unnamed = failure_.starts_with("its name ");
-      note("connect", begun,
-           plugin ? failure_
-           : unnamed
-               ? failure_ + "; check the name in address, and what `getent hosts` says of it on this machine"
-               : failure_ + "; check that the server runs, that address is its address, and that no firewall "
-                            "is between");
+      note("connect", begun, not_reached());
       co_return;
     }
     note("connect", begun, {});
@@ -316,8 +383,9 @@ class store_inspector {
 
   task<> probe() {
     probed_.address = plan_.address.text;
-    if (servers_.empty())
-      note("slots", inspector_now(), no_slots);
+    co_await locate(); // a failure is among the steps
+    if (!in_cluster() && !servers_.empty())
+      probed_.address = servers_.front()->address.text;
     for (size_t i = 0; i < servers_.size() && (i == 0 || probed_.works()); ++i) {
       asked_server& next = *servers_[i];
       co_await probe_steps(next);
@@ -467,14 +535,14 @@ class store_inspector {
 
   task<> all_servers(const remote::store_sweep_request& request, bool removes) {
     for (size_t i = 0; i < servers_.size() && goes_on(request); ++i) {
-      now_ = servers_[i].get();
+      now_ = servers_[i];
       co_await all_keys(request, removes);
     }
   }
 
   task<> sweep_steps(const remote::store_sweep_request& request) {
-    if (servers_.empty())
-      failure_ = no_slots;
+    auto none = co_await locate();
+    failure_ = std::move(none);
     for (size_t i = 0; i < servers_.size() && failure_.empty(); ++i) {
       asked_server& next = *servers_[i];
       co_await connected(next);
@@ -512,10 +580,11 @@ class store_inspector {
   remote_plan plan_;
   remote::slot_map slots_;
   std::mt19937_64 random_{random_entry_key_salt().first};
-  std::vector<std::unique_ptr<asked_server>> servers_; ///< in a cluster in the order of the primaries
-  asked_server* now_ = nullptr;                        ///< which is connected to, or asked for its keys
-  std::string failure_;                                ///< a connection is lost
-  std::string refused_;                                ///< a command
+  std::vector<std::unique_ptr<asked_server>> all_; ///< in the order of their tags
+  std::vector<asked_server*> servers_;             ///< in a cluster in the order of the primaries
+  asked_server* now_ = nullptr;                    ///< which is connected to, or asked for its keys
+  std::string failure_;                            ///< a connection is lost
+  std::string refused_;                            ///< a command
   moment connected_, secured_, ready_, answered_, pause_;
   answer<remote::store_probe> probe_reply_;
   remote::store_probe probed_;
@@ -529,7 +598,7 @@ class store_inspector {
 };
 
 store_inspector::interface::behavior_type
-store_inspector_behavior(store_inspector::self_pointer self, const std::shared_ptr<inspected_store>& store) {
+store_inspector_behavior(store_inspector::self_pointer self, const std::shared_ptr<remote_plan>& store) {
   self->state.work = std::make_unique<store_inspector>(self, std::move(*store));
   return {
       [self](const remote::store_probe_request&) { return self->state.work->on_probe(); },
@@ -541,9 +610,9 @@ store_inspector_behavior(store_inspector::self_pointer self, const std::shared_p
 } // namespace
 
 store_inspector_actor spawn_store_inspector(caf::actor_system& system, const runtime::home& home,
-                                            inspected_store store) {
+                                            remote_plan store) {
   return runtime::spawn_homed(system, home, store_inspector_behavior,
-                              std::make_shared<inspected_store>(std::move(store)));
+                              std::make_shared<remote_plan>(std::move(store)));
 }
 
 } // namespace terrace::actors
