@@ -35,6 +35,8 @@ std::string find_terraced() {
 
 outcome<doctor_subject> ask_daemon(const needs_question& asks) {
   std::vector<std::string> words{asks.program, "--print-needs"};
+  if (asks.tries_remotes)
+    words.emplace_back("--try-remotes");
   words.insert(words.end(), asks.words.begin(), asks.words.end());
   auto ended = run_program(std::move(words), asks.environment);
   if (!ended)
@@ -50,10 +52,11 @@ doctor_subject read_needs(std::string_view answer) {
   std::istringstream lines{std::string(answer)};
   for (std::string line; std::getline(lines, line);) {
     std::istringstream parts(line);
-    std::string key, value, fix;
+    std::string key, value, fix, more;
     std::getline(parts, key, '\t');
     std::getline(parts, value, '\t');
-    std::getline(parts, fix);
+    std::getline(parts, fix, '\t');
+    std::getline(parts, more);
     if (key == "failure" || key == "warning")
       subject.told.push_back({"configuration", key == "failure" ? health::failure : health::warning, value,
                               fix.empty() ? "correct the file; terraced --check reads it again" : fix});
@@ -69,6 +72,8 @@ doctor_subject read_needs(std::string_view answer) {
       subject.disk_bytes = std::strtoull(value.c_str(), nullptr, 10);
     else if (key == "metrics")
       subject.metrics = value;
+    else if (key == "remote")
+      subject.remotes.push_back({value, fix, more});
   }
   return subject;
 }

@@ -17,6 +17,7 @@ struct needs_question {
   std::string program;                  ///< a path
   std::vector<std::string> words;       ///< as for terraced: --config, --state-dir
   std::vector<std::string> environment; ///< "NAME=value", besides this process's own
+  bool tries_remotes = false;           ///< asks the stores of [[remote]] as well
 };
 
 /// Runs `terraced --print-needs` and waits for it. What it says of the configuration is in `told`: a wrong file is no error of

@@ -381,6 +381,25 @@ finding examine_gpu(const std::string& root) {
   return good("GPU", text);
 }
 
+/// The daemon serves without its store, so that nothing here is a failure. What to do stands behind "; " or the last ": write " of
+/// what is wrong.
+finding examine_remote(const tried_remote& tried) {
+  const std::string name = "remote store " + tried.address;
+  if (tried.failure.empty())
+    return good(name, "a value was written, read and removed");
+  std::string text = tried.failure,
+              fix = "see docs/remote.md#what-can-happen, and ask again with terrace remote probe";
+  for (std::string_view before : {"; ", ": write ", ": check ", ": set ", ": let ", ": give "})
+    if (const auto at = text.find(before); at != std::string::npos) {
+      fix = text.substr(at + 2);
+      text.resize(at);
+      break;
+    }
+  return doubtful(
+      name, tried.step + ": " + text + ": the daemon serves without the tier until the store can be used",
+      fix);
+}
+
 /// Whether the daemon has found something about the path or address.
 bool is_told(const doctor_subject& subject, const std::string& what) {
   return std::any_of(subject.told.begin(), subject.told.end(), [&](const finding& each) {
@@ -473,6 +492,8 @@ std::vector<finding> examine(const doctor_subject& subject, const doctor_options
   }
   if (!subject.metrics.empty() && !is_told(subject, subject.metrics))
     all.push_back(examine_port(subject.metrics, any_answers));
+  for (const tried_remote& tried : subject.remotes)
+    all.push_back(examine_remote(tried));
   all.push_back(examine_gpu(root));
   all.push_back(examine_unit(subject, root));
   all.push_back(examine_clock());

@@ -20,6 +20,13 @@ struct finding {
   std::string fix;  ///< a line; empty if the state is `ok`
 };
 
+/// The store of a [[remote]] was asked.
+struct tried_remote {
+  std::string address;
+  std::string step;    ///< that failed, as in `terrace remote probe`
+  std::string failure; ///< what is wrong and what to do; empty: the store can be used
+};
+
 /// The part of a daemon's configuration that the machine has to fulfil. Empty: it is not known, and not examined.
 struct doctor_subject {
   std::vector<std::string> sockets;
@@ -29,6 +36,7 @@ struct doctor_subject {
   uint64_t disk_bytes = 0;   ///< of all folders together
   std::string metrics;       ///< HOST:PORT; empty: no metrics
   std::vector<finding> told; ///< what the daemon itself says of its configuration
+  std::vector<tried_remote> remotes;
 };
 
 struct doctor_options {

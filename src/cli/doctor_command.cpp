@@ -72,7 +72,7 @@ class doctor_command final : public command {
   /// The installed file is that of the unit, so it is examined for root and for the unit's user alone: whoever else starts a
   /// daemon has its defaults.
   needs_question question() const {
-    needs_question asks{.program = terraced_.empty() ? find_terraced() : terraced_};
+    needs_question asks{.program = terraced_.empty() ? find_terraced() : terraced_, .tries_remotes = !unit_};
     std::string config = config_;
     const passwd* unit = ::getpwnam("terrace");
     const bool is_unit = unit != nullptr && unit->pw_uid == ::geteuid();

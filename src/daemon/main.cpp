@@ -33,6 +33,7 @@ struct command_line {
   bool version = false;
   bool check = false;
   bool print_needs = false;
+  bool try_remotes = false;
   bool print_config = false;
   bool print_reference = false;
 };
@@ -78,8 +79,8 @@ result<settings> read_settings(const command_line& given, const environment& env
       if (partial != nullptr && *partial)
         override_options((*partial)->with, given);
       return fail(errc::bad_request, render_problems(parsed.error()));
-    with = std::move(*parsed);
     }
+    with = std::move(*parsed);
   }
   if (!given.socket.empty() && with.listen.size() != 1)
     return fail(errc::bad_request, "--socket replaces the path of one [[listen]]; the configuration has " +
@@ -130,7 +131,6 @@ machine_findings find_on_machine(const command_line& given, const settings& with
   return {as_given(std::move(found.failures), given), as_given(std::move(found.warnings), given)};
 }
 
-/// `--check`: also what depends on this machine and this moment.
 /// What is found on the machine about the rest of a file with mistakes: an operator corrects all at once.
 machine_findings find_beside_mistakes(const command_line& given, const partial_settings& rest,
                                       const std::string& default_directory,
@@ -142,6 +142,7 @@ machine_findings find_beside_mistakes(const command_line& given, const partial_s
   return {as_given(std::move(found.failures), given), as_given(std::move(found.warnings), given)};
 }
 
+/// `--check`: also what depends on this machine and this moment.
 exit_code check(const command_line& given, const settings& with, const std::string& default_directory,
                 const std::string& default_socket) {
   auto found = find_on_machine(given, with, default_directory, default_socket);
@@ -158,9 +159,14 @@ exit_code check(const command_line& given, const settings& with, const std::stri
 /// `--print-needs`, for `terrace doctor`: answers for a wrong file as well.
 exit_code print_needs(const command_line& given, const result<settings>& with, const machine_findings& beside,
                       const std::string& default_directory, const std::string& default_socket) {
-  if (with)
-    return print(needs_report(*with, find_on_machine(given, *with, default_directory, default_socket),
-                              default_directory, default_socket));
+  if (with) {
+    std::string text = needs_report(*with, find_on_machine(given, *with, default_directory, default_socket),
+                                    default_directory, default_socket);
+    if (given.try_remotes)
+      for (const remote_trial& each : try_remotes(*with))
+        text += "remote\t" + each.address + "\t" + each.step + "\t" + each.failure + "\n";
+    return print(text);
+  }
   std::string text;
   std::istringstream lines(with.error().text);
   for (std::string line; std::getline(lines, line);)
@@ -227,6 +233,7 @@ int main(int argc, char** argv) {
   app.add_option("--gpu", given.gpu, "")->group(""); // by the daemon itself
   app.add_flag("--check", given.check, "Check the configuration, report every mistake, and exit");
   app.add_flag("--print-needs", given.print_needs, "")->group(""); // for terrace doctor
+  app.add_flag("--try-remotes", given.try_remotes, "")->group(""); // with --print-needs
   app.add_flag("--print-config", given.print_config,
                "Print a configuration file with every option, its default and its meaning, and exit");
   app.add_flag("--print-reference", given.print_reference, "")->group(""); // for tools/write_options.py
@@ -257,6 +264,9 @@ int main(int argc, char** argv) {
   if (with)
     if (auto fits = fits_in_memory(with->host, memory_limits()); !fits)
       with = fail(fits.error().code, "terraced: " + fits.error().text + "\n");
+  machine_findings beside;
+  if (partial && (given.check || given.print_needs))
+    beside = find_beside_mistakes(given, *partial, default_directory, env.socket_path());
   if (given.print_needs)
     return print_needs(given, with, beside, default_directory, env.socket_path());
   if (!with && given.check) {
@@ -266,9 +276,6 @@ int main(int argc, char** argv) {
     return wrong_usage;
   }
   if (!with)
-  machine_findings beside;
-  if (partial && (given.check || given.print_needs))
-    beside = find_beside_mistakes(given, *partial, default_directory, env.socket_path());
     return refuse(given, with.error());
   if (given.check)
     return check(given, *with, default_directory, env.socket_path());

@@ -43,6 +43,17 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
 /// before. Only reads, also while a daemon uses the disks. Blocks.
 std::vector<std::string> describe_shrinking(const settings& with);
 
+/// The store of a [[remote]], asked as `terrace remote probe` asks it.
+struct remote_trial {
+  std::string address;
+  std::string step{};    ///< that failed
+  std::string failure{}; ///< what is wrong and what to do; empty: the store can be used
+};
+/// Asks the store of each [[remote]], without a daemon that runs: writes a value, reads it and removes it. Those whose files cannot be
+/// read are left out (`machine_problems`), and all where the kernel lacks what rings need. Precondition: `with` is valid. Blocks for
+/// seconds if stores do not answer.
+std::vector<remote_trial> try_remotes(const settings& with);
+
 /// Tells the supervisor of the changes of a reload: policies, quotas and memory of the groups.
 void send_changes(const settings& merged, const settings& before, const caf::actor& supervisor);
 

@@ -25,10 +25,11 @@ machine_findings check_machine(const settings& with, const std::string& default_
 void leave_out(machine_findings& found, const std::vector<std::string>& wrong);
 
 /// The findings and what the settings need of the machine, a line each, with tabs between: "failure", "warning", TEXT, FIX;
-/// "socket", PATH; "disk", FOLDER; "makes", FOLDER (the daemon makes it); "host_bytes", N; "disk_bytes", N; "metrics", ADDRESS.
+/// "socket", PATH; "disk", FOLDER; "makes", FOLDER (the daemon makes it); "host_bytes", N; "disk_bytes", N; "metrics", ADDRESS. The
+/// program adds "remote", ADDRESS, STEP, FAILURE, the latter two empty if the store can be used.
 std::string needs_report(const settings& with, const machine_findings& findings,
                          const std::string& default_directory, const std::string& default_socket);
-
 /// The lines of the findings alone.
 std::string findings_report(const machine_findings& findings);
+
 } // namespace terrace

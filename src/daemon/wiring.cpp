@@ -1,6 +1,7 @@
 #include "daemon/serve.hpp"
 
 #include "actors/connection/listener_actor.hpp"
+#include "actors/remote/remote_store.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "base/numeric_address.hpp"
 #include "base/random_id.hpp"
@@ -12,13 +13,18 @@
 #include "runtime/runtime_options.hpp"
 #include "runtime/thread_priority.hpp"
 #include "runtime/uring.hpp"
+#include "runtime/workers.hpp"
 
 #include <caf/actor.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -180,24 +186,33 @@ result<void> open_redis_sockets(const settings& with, const std::vector<group_op
   return {};
 }
 
+/// Without the size of the tier. `options` are validated; error: a file that they name cannot be used.
+result<remote_plan> plan_of(const remote_options& options) {
+  auto names = read_realm(options);
+  if (!names)
+    return tl::unexpected(names.error());
+  auto credentials = read_credentials(options);
+  if (!credentials)
+    return tl::unexpected(credentials.error());
+  remote_plan plan{.address = *remote::parse_store_address(options.address),
+                   .credentials = std::move(*credentials),
+                   .names = std::move(*names)};
+  plan.tier.demotion = demotion_of(options.demotion);
+  plan.tier.admission.budget = *parse_write_rates(options.write_budget);
+  plan.compress = options.compress;
+  plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
+  plan.lookup_budget =
+      std::max(options.lookup_budget,
+               plan.address.is_bulk() ? remote_options::lookup_budget_of_bulk : std::chrono::milliseconds(0));
+  return plan;
+}
+
 result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wired) {
   for (const remote_options& options : with.remote) {
-    auto names = read_realm(options);
-    if (!names)
-      return tl::unexpected(names.error());
-    remote_plan plan{.address = *remote::parse_store_address(options.address), // validated
-                     .names = std::move(*names)};
-    plan.tier.demotion = demotion_of(options.demotion);
-    plan.tier.admission.budget = *parse_write_rates(options.write_budget); // validated
-    plan.compress = options.compress;
-    plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
-    plan.lookup_budget =
-        std::max(options.lookup_budget, plan.address.is_bulk() ? remote_options::lookup_budget_of_bulk
-                                                               : std::chrono::milliseconds(0));
-    auto credentials = read_credentials(options);
-    if (!credentials)
-      return tl::unexpected(credentials.error());
-    plan.credentials = std::move(*credentials);
+    auto planned = plan_of(options);
+    if (!planned)
+      return tl::unexpected(planned.error());
+    remote_plan plan = std::move(*planned);
     auto group = std::find_if(wired.groups.begin(), wired.groups.end(),
                               [&](const group_plan& each) { return each.name == options.group; });
     // So much it keeps in mind: the store may have what many machines have.
@@ -370,6 +385,39 @@ void send_changes(const settings& merged, const settings& before, const caf::act
     caf::anon_send(supervisor, std::move(budgets));
   // Sent even if nothing has changed, because memory that was not available before may be available now.
   caf::anon_send(supervisor, std::move(sizes));
+}
+
+std::vector<remote_trial> try_remotes(const settings& with) {
+  std::vector<remote_trial> trials;
+  if (with.remote.empty() || !runtime::probe_kernel())
+    return trials; // whoever looks at the kernel says what it lacks
+  runtime::runtime_options options;
+  options.workers = 1;
+  caf::actor_system_config config;
+  runtime::workers::install(config, options);
+  caf::actor_system system{config};
+  runtime::workers workers{system};
+  if (!workers.wait_started())
+    std::_Exit(failed); // workers without a ring cannot end
+  caf::scoped_actor self{system};
+  for (const remote_options& each : with.remote) {
+    auto plan = plan_of(each);
+    if (!plan)
+      continue;
+    auto inspector = actors::spawn_store_inspector(system, workers.place(), std::move(*plan));
+    remote_trial trial{.address = each.address};
+    self->request(inspector, caf::infinite, remote::store_probe_request{})
+        .receive(
+            [&](const remote::store_probe& probed) {
+              if (!probed.works() && !probed.steps.empty()) {
+                trial.step = probed.steps.back().name;
+                trial.failure = probed.steps.back().failure;
+              }
+            },
+            [&](const caf::error&) { trial.failure = "the trial has ended without an answer"; });
+    trials.push_back(std::move(trial));
+  }
+  return trials;
 }
 
 } // namespace terrace

@@ -501,7 +501,7 @@ class Spaces(CommandLine):
         self.expect(self.terrace("pin", *prompt), OK, "pinned 1 of 1 chunk: ")
         self.expect(self.terrace("unpin", *prompt), OK, "is unpinned")
         self.expect(self.terrace("evict", *prompt), OK, "1 object,")
-        self.put("to be cleared")
+        cleared = self.put("to be cleared")
         self.expect(self.terrace("clear", "--space", number), OK, "cleared")
         self.assertEqual(self.terrace("get", key, "-o", "x").returncode, FAILED)
         # A space that has nothing left is not listed, and still says why.
@@ -645,6 +645,63 @@ class DaemonStart(unittest.TestCase):
         password.unlink()
         os.mkfifo(password, 0o600)
         self.refused(door, f"{password} (password_file of [[resp]]) is not a plain file")
+
+    def test_mistakes_hide_nothing_else(self):
+        wrong = self.base.replace(f"{self.folder}/s", f"{self.folder}/none/s") + 'bytez = "1MiB"\nsegment_bytes = "64MB"\n'
+        done = self.terraced(wrong, "--check")
+        self.assertEqual(done.returncode, 2, done)
+        for part in ("unknown option 'bytez' in [host]", 'fix: write segment_bytes = "64MiB"',
+                     f'listen.path is "{self.folder}/none/s", whose folder does not exist'):
+            self.assertIn(part, done.stderr)
+        done = self.terraced(self.base.replace(f'"{self.folder}/s"', "7"), "--check")
+        self.assertIn("listen[0].path is a whole number", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, "nobody asked for the socket's default path\n" + done.stderr)
+        config = self.folder / "terraced.toml"
+        config.write_text(wrong)
+        doctor = subprocess.run([TERRACE, "doctor", "--terraced", TERRACED, "--config", config, "--json"], text=True,
+                                capture_output=True, timeout=PATIENCE)
+        told = [each["text"] for each in json.loads(doctor.stdout)["findings"] if each["name"] == "configuration"]
+        self.assertEqual(len(told), 3, told)
+
+    def test_the_doctor_asks_stores(self):
+        key = self.folder / "realm"
+        key.write_bytes(b"k" * 32)
+        os.chmod(key, 0o600)
+
+        def found(address):
+            config = self.folder / "terraced.toml"
+            config.write_text(self.base + f'[[remote]]\naddress = "{address}"\nrealm_key_file = "{key}"\n')
+            self.assertEqual(self.terraced(config.read_text(), "--check").returncode, 0, "it asks nobody")
+            done = subprocess.run([TERRACE, "doctor", "--terraced", TERRACED, "--config", config, "--json"], text=True,
+                                  capture_output=True, timeout=PATIENCE)
+            return next(each for each in json.loads(done.stdout)["findings"] if each["name"] == f"remote store {address}")
+
+        missing = found(f"{self.folder}/store.sock")
+        self.assertEqual(missing["state"], "warning", missing)
+        self.assertIn("connect: ", missing["text"])
+        self.assertIn("check that the server runs", missing["fix"])
+        server = shutil.which("valkey-server") or shutil.which("redis-server")
+        if not server:
+            self.skipTest("no valkey-server or redis-server")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        store = subprocess.Popen([server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder],
+                                 stdout=subprocess.PIPE, text=True)
+        try:
+            for line in store.stdout:
+                if "eady to accept connections" in line:
+                    break
+            self.assertEqual(found(f"127.0.0.1:{port}")["state"], "ok")
+            wrong = found(f"cluster://127.0.0.1:{port}")
+            self.assertEqual(wrong["state"], "warning", wrong)
+            self.assertIn(f"write 127.0.0.1:{port} as address", wrong["fix"])
+            wrong = found(f"sentinel://127.0.0.1:{port}/kv")
+            self.assertIn(f"write 127.0.0.1:{port} as address", wrong["fix"])
+        finally:
+            store.kill()
+            store.wait()
+            store.stdout.close()
 
     def test_closed_descriptors_are_opened(self):
         # The log has nowhere to go, and no socket gets its lines.

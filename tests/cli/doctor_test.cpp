@@ -189,6 +189,30 @@ TEST_F(Doctor, FindsAPortThatIsTaken) {
   ::close(taken);
 }
 
+TEST_F(Doctor, SaysWhetherTheStoreOfARemoteTierCanBeUsed) {
+  subject_.remotes = {{"10.0.0.7:6379", "", ""}};
+  EXPECT_EQ(about("remote store 10.0.0.7:6379").state, health::ok);
+  struct {
+    const char *failure, *text, *fix;
+  } constexpr cases[] = {
+      {"it cannot be reached: Connection refused; check that the server runs",
+       "connect: it cannot be reached: Connection refused: the daemon serves", "check that the server runs"},
+      {"it is a node of a cluster: write cluster://10.0.0.7:6379 as address",
+       "connect: it is a node of a cluster: the daemon", "write cluster://10.0.0.7:6379 as address"},
+      {"the server refuses the password: check user and password_file (it says: WRONGPASS)",
+       "connect: the server refuses the password: the", "check user and password_file (it says: WRONGPASS)"},
+      {"the store refuses a command: ERR", "the store refuses a command: ERR: the daemon serves",
+       "terrace remote probe"},
+  };
+  for (const auto& each : cases) {
+    subject_.remotes = {{"10.0.0.7:6379", "connect", each.failure}};
+    const finding found = about("remote store");
+    EXPECT_EQ(found.state, health::warning) << "the daemon starts without it";
+    EXPECT_THAT(found.text, HasSubstr(each.text));
+    EXPECT_THAT(found.fix, HasSubstr(each.fix));
+  }
+}
+
 TEST_F(Doctor, CountsGpus) {
   EXPECT_THAT(about("GPU").text, HasSubstr("none"));
   write("/dev/nvidia0", "");
