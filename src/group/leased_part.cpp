@@ -64,7 +64,7 @@ lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, co
   outcome.plan = found.plan;
   outcome.recompute_chunks = found.recompute_chunks;
   outcome.pending_chunks = found.pending_chunks;
-  outcome.brought_chunks = found.brought_chunks;
+  outcome.brought_chunks = found.brought_chunks();
   outcome.plan.object_tiers = {}; // the tiers are no longer needed
   outcome.leased = held != nullptr;
   outcome.held = held;
@@ -83,11 +83,12 @@ void count_hits(metrics::space_probe& probe, const space_spec& spec, const looku
       const auto kind = static_cast<tier_kind>(tier);
       bool last = absent != 0 && plan.chunk_tiers.back() == kind;
       uint64_t tokens = chunks[tier] * chunk_tokens - (last ? absent : 0);
-      const uint64_t brought =
-          kind == memory_tier ? std::min(tokens, found.brought_chunks * chunk_tokens) : 0;
-      if (brought != 0)
-        probe.hit(found.brought_from, brought);
-      probe.hit(kind, tokens - brought);
+      for (size_t from = 0; kind == memory_tier && from < found.brought.size(); ++from)
+        if (const uint64_t brought = std::min(tokens, found.brought[from] * chunk_tokens); brought != 0) {
+          probe.hit(static_cast<tier_kind>(from), brought);
+          tokens -= brought;
+        }
+      probe.hit(kind, tokens);
     }
 }
 

@@ -79,6 +79,8 @@ TEST_F(SeveralStores, ALookupGoesOnInTheSecondWhereTheFirstEnds) {
             (std::vector<tier_kind>{tier_kind::remote, tier_kind::remote, tier_kind::remote,
                                     tier_kind::remote2, tier_kind::remote2, tier_kind::remote2}));
   EXPECT_EQ(b_->client->load_and_check(chain), 6U) << "one load reads both";
+  chill(*b_, chain);
+  EXPECT_EQ(b_->client->lookup(chain, true, 0).brought_chunks, 6U) << "so does a lookup under a lease";
 }
 
 TEST_F(SeveralStores, ALeaseBringsWhatEitherHas) {

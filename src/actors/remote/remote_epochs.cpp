@@ -303,7 +303,7 @@ task<> remote_store::forget_lost(space_state_ptr space) {
                      : std::string("what it had")) +
               ": " + format_counted(objects, "object") +
               (objects == 1 ? "; it is written again when it is used"
-                                     : "; they are written again when they are used"));
+                            : "; they are written again when they are used"));
 }
 
 /// The volume has objects that others cleared while it was opened.

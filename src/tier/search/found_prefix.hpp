@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -150,9 +151,9 @@ struct lookup_answer {
   uint32_t recompute_chunks = 0;
   /// Chunks behind those of the plan that a remote store has, and that had not come when the time to bring them was over.
   uint32_t pending_chunks = 0;
-  /// Chunks of the plan that came to host memory for this lookup, from that tier, which other machines write to as well.
-  uint32_t brought_chunks = 0;
-  tier_kind brought_from = nowhere;
+  /// Chunks of the plan that came to host memory for this lookup, by tier_kind of the remote tier that had them.
+  std::array<uint32_t, tier_kinds> brought{};
+  uint32_t brought_chunks() const { return std::accumulate(brought.begin(), brought.end(), uint32_t{0}); }
 };
 
 } // namespace terrace

@@ -156,7 +156,7 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_lookup_answer(
-        body, plan, {found.recompute_chunks, found.pending_chunks, found.brought_chunks},
+        body, plan, {found.recompute_chunks, found.pending_chunks, found.brought_chunks()},
         held ? held->id : lease_id{}, {target.prefix->chunks, target.digest_width}, session_of(target),
         {cursors, entry ? std::span(entry->logits) : std::span<const uint8_t>()});
   });
@@ -290,12 +290,13 @@ task<> choose(client_request& request, const wire::Lookup& asked, subject& targe
     target.candidates.push_back({target.prefix, saved->chunks + 1});
 }
 
-/// Chunks that were in that tier alone before they were leased in host memory.
-uint32_t brought_of(tier_kind tier, const prefix_plan& before, const prefix_plan& leased) {
+/// Chunks that were in remote tiers alone before they were leased in host memory, by tier_kind.
+std::array<uint32_t, tier_kinds> brought_of(const prefix_plan& before, const prefix_plan& leased) {
   const size_t found = std::min(before.chunk_tiers.size(), leased.chunk_tiers.size());
-  uint32_t brought = 0;
+  std::array<uint32_t, tier_kinds> brought{};
   for (size_t i = 0; i < found; ++i)
-    brought += before.chunk_tiers[i] == tier && leased.chunk_tiers[i] == memory_tier ? 1 : 0;
+    if (shared_by_machines(before.chunk_tiers[i]) && leased.chunk_tiers[i] == memory_tier)
+      ++brought[static_cast<size_t>(before.chunk_tiers[i])];
   return brought;
 }
 
@@ -303,8 +304,6 @@ uint32_t brought_of(tier_kind tier, const prefix_plan& before, const prefix_plan
 /// leased. `found`: with what the tiers of this machine have.
 task<lookup_answer> lease_elsewhere(client_request& request, lookup_request question, prefix_ptr prefix,
                                     lookup_answer found) {
-  const tier_handle* shared = shared_store(request.client.group(), question.tiers); // it may be away by now
-  const tier_kind from = shared != nullptr ? shared->kind : nowhere;
   lookup_request survey = question;
   survey.hold = survey.note_access = false;
   survey.account = nullptr;
@@ -333,8 +332,7 @@ task<lookup_answer> lease_elsewhere(client_request& request, lookup_request ques
   question.asks_store = false; // a lease holds nothing of what the store would tell
   auto leased = co_await request.look_up(std::move(question));
   const uint32_t left = present - std::min(present, leased.plan.found_chunks);
-  leased.brought_from = from;
-  leased.brought_chunks = brought_of(leased.brought_from, *plan, leased.plan);
+  leased.brought = brought_of(*plan, leased.plan);
   if (left == 0 || done.late != 0)
     leased.recompute_chunks = std::max(leased.recompute_chunks, there.recompute_chunks + left);
   else if (done.end == prefetch_end::deadline)
