@@ -94,12 +94,13 @@ TEST(FoundLease, WhatCameFromAStoreCountsThere) {
   auto probe = table.probe("default", "model");
   auto in = space();
   auto brought = found(3);
-  brought.brought_chunks = 2;
-  brought.brought_from = tier_kind::remote;
+  brought.brought[static_cast<size_t>(tier_kind::remote)] = 1;
+  brought.brought[static_cast<size_t>(tier_kind::remote2)] = 1;
   count_hits(*probe, in->spec, brought);
   sums sink;
   probe->collect({}, sink);
-  EXPECT_EQ(sink.of["terrace_space_hit_tokens_total remote"], 2.0 * in->spec.chunk_tokens);
+  EXPECT_EQ(sink.of["terrace_space_hit_tokens_total remote"], 1.0 * in->spec.chunk_tokens);
+  EXPECT_EQ(sink.of["terrace_space_hit_tokens_total remote2"], 1.0 * in->spec.chunk_tokens);
   EXPECT_EQ(sink.of["terrace_space_hit_tokens_total host"], 1.0 * in->spec.chunk_tokens);
 }
 
