@@ -190,7 +190,7 @@ TEST_F(RemoteBucket, WrongBytesAreNeverServed) {
   ASSERT_TRUE(b_->finds_all(chain));
   store_->tell("change");
   EXPECT_EQ(b_->client->load_and_check(chain), 0U);
-  EXPECT_NE(notice(*b_).find("were not as they were written"), std::string::npos) << notice(*b_);
+  EXPECT_NE(notice(*b_).find(" written; the last: "), std::string::npos) << notice(*b_);
   EXPECT_TRUE(eventually([&] { return values().size() < 4; })) << "and are removed";
 }
 
@@ -372,7 +372,7 @@ TEST_F(LateBucket, WrongBytesOfASecondRequestAreAMiss) {
   store_->tell("hold VALUE 1");
   store_->fail("wrong", "VALUE", 1);
   EXPECT_EQ(b_->client->load_and_check(chain_), 0U);
-  EXPECT_NE(notice(*b_).find("were not as they were written"), std::string::npos) << notice(*b_);
+  EXPECT_NE(notice(*b_).find(" written; the last: "), std::string::npos) << notice(*b_);
   store_->tell("release");
   EXPECT_TRUE(serves(*b_)) << reason(*b_);
 }

@@ -1,6 +1,8 @@
 // Many small objects across an orderly restart: the index on disk keeps them, or reports what it will lose.
 #include "workload.hpp"
 
+#include "base/printable.hpp"
+
 #include <cstdlib>
 
 namespace terrace::e2e {
@@ -41,7 +43,7 @@ void expect_all_back(uint64_t disk_bytes, uint64_t chains) {
   ASSERT_EQ(daemon.terminate(), 0);
   EXPECT_EQ(daemon.log().find("will not be found"), std::string::npos);
   daemon.start();
-  EXPECT_TRUE(daemon.await_log(std::to_string(chains * at_a_time) + " objects found"));
+  EXPECT_TRUE(daemon.await_log(format_count(chains * at_a_time) + " objects found"));
 }
 
 TEST(SmallObjects, AllComeBackAfterAnOrderlyRestart) {
@@ -76,7 +78,7 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
     EXPECT_TRUE(eventually([&] {
       return client.tier("disk").notice.find(" objects will not be found") != std::string::npos;
     })) << client.tier("disk").notice;
-    EXPECT_NE(client.tier("disk").notice.find("has room for 1008 records"), std::string::npos);
+    EXPECT_NE(client.tier("disk").notice.find("has room for 1,008 records"), std::string::npos);
     EXPECT_EQ(client.tier("disk").state, "ready");
   }
   ASSERT_EQ(daemon.terminate(), 0);
@@ -85,7 +87,7 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
       << daemon.log();
   daemon.start();
   ASSERT_TRUE(
-      daemon.await_log("1007 objects found")); // whole blocks: 1,008 records, one of them of the space
+      daemon.await_log("1,007 objects found")); // whole blocks: 1,008 records, one of them of the space
   ASSERT_EQ(daemon.terminate(), 0);
   resized = resize("6000");
   ASSERT_EQ(resized.exit_code, 0) << resized.err;
@@ -99,7 +101,7 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
   ASSERT_EQ(daemon.terminate(), 0);
   EXPECT_EQ(daemon.log().find("will not be found"), std::string::npos) << daemon.log();
   daemon.start();
-  EXPECT_TRUE(daemon.await_log("3000 objects found"));
+  EXPECT_TRUE(daemon.await_log("3,000 objects found"));
 }
 
 } // namespace small_objects_test

@@ -536,8 +536,8 @@ void remote_store::settle_read(const step_ptr& done,
     with_.counts->missed(static_cast<metrics::remote_miss>(
         static_cast<size_t>(metrics::remote_miss::not_ours) + static_cast<size_t>(verified.error().fault)));
     with_.service->set_notice(format_counted(refused_values_, "value") +
-                              (refused_values_ == 1 ? " was" : " were") +
-                              " not as written; the last: " + verified.error().text);
+                              (refused_values_ == 1 ? " was not as it was" : " were not as they were") +
+                              " written; the last: " + verified.error().text);
     const auto fault = verified.error().fault;
     return reject(*done,
                   fault != remote::value_fault::not_ours && fault != remote::value_fault::other_version);
