@@ -66,7 +66,7 @@ TEST_F(Prefetch, BringsWhatIsOnDiskIntoHostMemoryAndALoadReadsNoDisk) {
   EXPECT_EQ(done.delivered_tokens(), 8 * space_chunk_tokens);
   EXPECT_EQ(done.end, prefetch_end::complete);
   EXPECT_FALSE(done.missing);
-  ASSERT_EQ(done.tiers.size(), 4U);
+  ASSERT_EQ(done.tiers.size(), 6U);
   EXPECT_EQ(done.tiers[disk_tier].delivered, 8U);
   EXPECT_EQ(done.tiers[host_tier].found, 0U);
   EXPECT_EQ(client.lookup(chain).tiers, std::vector<tier_kind>(8, tier_kind::host));

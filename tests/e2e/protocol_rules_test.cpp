@@ -232,8 +232,8 @@ void ProtocolRules::add_rows_of_prefixes(std::map<std::string, std::vector<trial
       {lookup(space_, with_items({{end - 4, 5}})), "end of an item"},
   };
   to["`tiers` of a `Lookup`"] = {
-      {lookup(space_, of_tokens(16), {.tiers = 15}), ""},
-      {lookup(space_, of_tokens(16), {.tiers = 16}), "tiers of 0 to 15"},
+      {lookup(space_, of_tokens(16), {.tiers = 63}), ""},
+      {lookup(space_, of_tokens(16), {.tiers = 64}), "tiers of 0 to 63"},
   };
   to["`lookup_id` of a `Lookup`"] = {
       {lookup(space_, of_tokens(16), {.id = bytes_of(16)}), ""},
@@ -327,13 +327,13 @@ void ProtocolRules::add_rows_of_transfers(std::map<std::string, std::vector<tria
       {prefetch(space_, named), "lookup_id of 16 bytes"},
   };
   to["`tiers` and `no_load` of a `Load` or a `Prefetch`"] = {
-      {load_of({.tiers = 15, .no_load = true}), ""},
-      {load_of({.tiers = 16}), "tiers of 0 to 15"},
+      {load_of({.tiers = 63, .no_load = true}), ""},
+      {load_of({.tiers = 64}), "tiers of 0 to 63"},
       {load_of({.prefix = {}, .lease = lease, .no_load = false}), ""},
       {load_of({.prefix = {}, .lease = lease, .tiers = 2}), "tiers with a prefix only"},
       {load_of({.prefix = {}, .lease = lease, .no_load = true}), "no_load with a prefix only"},
       {prefetch(space_, {.tiers = 2, .no_load = true}), ""},
-      {prefetch(space_, {.tiers = 16}), "tiers of 0 to 15"},
+      {prefetch(space_, {.tiers = 64}), "tiers of 0 to 63"},
       {prefetch(space_, {.prefix = {}, .lease = lease, .tiers = 2}), "tiers with a prefix only"},
   };
   to["`rule` of a `Prefetch`"] = {

@@ -326,7 +326,7 @@ TEST_F(RotatedPassword, AFileThatCannotBeReadChangesNothing) {
   ASSERT_EQ(::chmod((folder_ / "password").c_str(), 0644), 0);
   machine_->daemon.signal(SIGHUP);
   ASSERT_TRUE(machine_->daemon.await_log(
-      "the password and certificates of group default's remote tier stay as they were"));
+      "the password and certificates of the remote tier of group default stay as they were"));
   EXPECT_EQ(status()["state"], "ready");
 }
 

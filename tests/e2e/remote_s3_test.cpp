@@ -249,7 +249,8 @@ TEST_F(RemoteBucket, WhatAStoreRefusesForTheMomentCostsNothing) {
   b_->await_store();
   const auto retries = [port](const std::string& command) {
     return test::number_behind(test::scrape(port),
-                               "terrace_remote_retries_total{group=\"default\",command=\"" + command + "\"}");
+                               "terrace_remote_retries_total{group=\"default\",tier=\"remote\",command=\"" +
+                                   command + "\"}");
   };
   auto chain = chain_of(1, 4);
   store(*a_, chain);

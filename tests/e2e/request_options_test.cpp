@@ -188,7 +188,7 @@ TEST_F(RequestOptions, ADefaultDeadlineEndsWhatWouldWaitLonger) {
 TEST_F(RequestOptions, DefaultTiersThatDoNotExistAreRefused) {
   auto connected = client::connection::connect({.path = daemon_.socket(), .name = "wrong"}, patiently());
   ASSERT_TRUE(connected) << connected.error().text;
-  auto refused = connected->open_space(space_with({.tiers = 16}), patiently());
+  auto refused = connected->open_space(space_with({.tiers = 64}), patiently());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
   EXPECT_NE(refused.error().text.find("tiers of the defaults"), std::string::npos) << refused.error().text;

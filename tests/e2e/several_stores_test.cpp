@@ -33,7 +33,8 @@ class SeveralStores : public RemoteStores {
   std::unique_ptr<remote_machine> machine(const std::string& sections, daemon_options with = {}) const {
     with.more = sections;
     auto made = std::make_unique<remote_machine>(with);
-    for (const nlohmann::json& each : answer_of(made->daemon, {"remote", "status"})["remotes"])
+    const auto told = answer_of(made->daemon, {"remote", "status"});
+    for (const nlohmann::json& each : told["remotes"])
       EXPECT_TRUE(eventually([&] { return made->client->tier(each["tier"]).state == "ready"; }));
     return made;
   }

@@ -205,7 +205,7 @@ TEST(PrefixBounds, ItemsStringsAndTags) {
   expect_refused<wire::Lookup>("lora", lookup_of({.tokens = some_tokens(9), .lora = std::string(257, 'x')}));
   expect_refused<wire::Lookup>(
       "number of tags", lookup_of({.tokens = some_tokens(9), .tags = std::vector<std::string>(17, "t")}));
-  expect_refused<wire::Lookup>("tiers", lookup_of({.tokens = some_tokens(9)}, 16));
+  expect_refused<wire::Lookup>("tiers", lookup_of({.tokens = some_tokens(9)}, 64));
 }
 
 TEST(PrefixBounds, ASessionContinuesTokens) {
