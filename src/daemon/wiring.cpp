@@ -243,6 +243,11 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   if (!serving)
     return tl::unexpected(serving.error());
   wired.exposition = std::move(*serving);
+  if (http.address.port == 0) {
+    numeric_address at = http.address;
+    at.port = wired.exposition->port();
+    log_info("metrics are at " + at.text());
+  }
   wired.exposition->add(wired.spaces);
   wired.exposition->add(wired.copier_probe, {});
   wired.exposition->add([populator = wired.populator](metrics::sample_sink& sink) {

@@ -43,13 +43,14 @@ address = "127.0.0.1:0"
         for line in self.daemon.stderr:
             said.append(line)
             if until in line:
+                self.port = int(re.search(r"metrics are at 127\.0\.0\.1:(\d+)", "".join(said)).group(1))
                 return
         self.fail("".join(said))
 
     def shown(self):
         """The words of the page, as the browser has them."""
         page = subprocess.run(["chromium", "--no-sandbox", "--headless=new", "--disable-gpu", "--virtual-time-budget=12000",
-                               f"--user-data-dir={self.folder}/browser", "--dump-dom", f"http://127.0.0.1:{self.port()}/"],
+                               f"--user-data-dir={self.folder}/browser", "--dump-dom", f"http://127.0.0.1:{self.port}/"],
                               text=True, capture_output=True, timeout=PATIENCE).stdout
         text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)))
         self.assertNotIn("no answer", text)
@@ -65,15 +66,6 @@ address = "127.0.0.1:0"
         done = subprocess.run([TERRACE, *words], text=True, capture_output=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
-
-    def port(self):
-        """The metrics' port: the daemon's only TCP socket that listens."""
-        own = {str(link.readlink()) for link in pathlib.Path(f"/proc/{self.daemon.pid}/fd").iterdir()}
-        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == "0A" and f"socket:[{words[9]}]" in own:
-                return int(words[1].split(":")[1], 16)
-        self.fail("the daemon has no port")
 
     def test_it_shows_a_working_daemon(self):
         self.start(self.folder, until="disk tier of group default joined")

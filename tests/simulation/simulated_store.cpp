@@ -100,9 +100,10 @@ void simulated_store::listen() {
 
 void simulated_store::close(bool answers_what_came) {
   events_.cancel(std::exchange(accepts_, 0));
-  for (client& each : clients_) {
+  for (client& each : clients_)
     if (answers_what_came)
-      receive(each);
+      receive(each); // others may be told of it
+  for (client& each : clients_) {
     events_.cancel(each.receives);
     events_.cancel(each.sends);
   }
