@@ -128,7 +128,7 @@ void breaker::trial_failed(trial how, time_point now, uint64_t random) {
 void breaker::open(time_point now, uint64_t random) {
   state_ = state::open;
   const auto all = static_cast<uint64_t>(pause_.count());
-  retry_at_ = now + std::chrono::milliseconds(all - random % ((quick_ ? all : all / 2) + 1));
+  retry_at_ = now + std::chrono::milliseconds(all - random % (quick_ ? all : all / 2 + 1)); // never at once
 }
 
 } // namespace terrace::remote
