@@ -160,10 +160,9 @@ std::unique_ptr<coming_window> begin_window(load_pointer self, const load_job& j
   return made;
 }
 
-/// Those behind the first are read meanwhile, if a lease or the answer of a store says that they are there.
+/// Those behind the first are read meanwhile, if a lease says that they are there.
 void begin_windows(load_pointer self, const load_job& job, load_plan& plan, coming_windows& coming) {
-  bool small =
-      (plan.of_lease() || (job.copies() && job.from_store)) && below_of(*job.group).reads && !plan.passes();
+  bool small = plan.of_lease() && below_of(*job.group).reads && !plan.passes();
   const uint64_t most = job.target.device ? plan.device_window_bytes(job.group->device_window_bytes.load())
                                           : job.group->window_bytes.load();
   if (small && coming.empty() && plan.leased_in_host(plan.next_window(most)))
