@@ -131,7 +131,7 @@ machine_findings find_on_machine(const command_line& given, const settings& with
   return {as_given(std::move(found.failures), given), as_given(std::move(found.warnings), given)};
 }
 
-/// What is found on the machine about the rest of a file with mistakes: an operator corrects all at once.
+/// Machine findings about the rest of a file with mistakes: an operator corrects all at once.
 machine_findings find_beside_mistakes(const command_line& given, const partial_settings& rest,
                                       const std::string& default_directory,
                                       const std::string& default_socket) {

@@ -32,7 +32,7 @@ constexpr size_t settings_text_max = 1 << 20;
 /// an error in TOML syntax hides later mistakes. `filename` is used in messages.
 parsed_settings parse_settings(std::string_view text, std::string_view filename, const environment& env);
 
-/// What was understood of a file with mistakes.
+/// The parser has understood this much of a file with mistakes.
 struct partial_settings {
   settings with; ///< with mistakes, or their defaults, where `wrong` names them
   std::vector<std::string>

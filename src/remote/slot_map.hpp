@@ -66,7 +66,7 @@ class slot_map {
 
 struct finished_command;
 
-/// What a guide has told: who has the slots of a cluster, or where the primary of sentinels is.
+/// A guide has told this: who has the slots of a cluster, or where the primary of sentinels is.
 struct guidance {
   slot_map slots{};
   store_address server{};

@@ -24,7 +24,7 @@ bool load_subject::by_pool() const {
 }
 
 bool load_subject::by_layer() const {
-  // What comes in time must be whole chunks where a load ends early.
+  // A load that may end early must have whole chunks of what came in time.
   const bool from_below = held_by ? leased_below() : from_store && read_by == read_limit::max();
   return is_awaited() && from_below && objects->size() <= by_pool_objects_max;
 }

@@ -377,7 +377,7 @@ task<bool> remote_store::find_slices(find_request request, space_state_ptr space
   co_return changed;
 }
 
-/// Of a bucket, where each question is a request. What is before a chunk that is there joins the index as well, up to what the book knows to
+/// Asks a bucket, where each question is a request. What is before a chunk that is there joins the index as well, up to what the book knows to
 /// be missing; what is behind that leaves it, and is not asked for again before it is written soon. Returns true if the index has changed.
 task<bool> remote_store::probe_prefix(find_request request, space_state_ptr space,
                                       std::shared_ptr<budget> limit) {

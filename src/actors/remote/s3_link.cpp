@@ -541,7 +541,7 @@ class s3_link final : public store_link, public remote::store_commands {
     settle(by, {.tag = of->result.tag, .result = command_result::refused, .why = {errc::busy, why}});
   }
 
-  /// It is over, and there is time for another one after the pause.
+  /// The attempt is over, and there is time for another one after the pause.
   static bool may_try_again(const s3_transfer& of, std::chrono::nanoseconds pause) {
     return of.attempts == 0 && s3_now() + pause < of.begun_at + of.limit;
   }
